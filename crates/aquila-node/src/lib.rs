@@ -1,0 +1,1 @@
+//! Node-API bindings: conversion, tasks, errors; no algorithm.

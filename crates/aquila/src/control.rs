@@ -1,0 +1,102 @@
+//! What steers a heavy call from outside: threads, cancellation, progress, the memory limit.
+
+use crate::error::{Error, ErrorCode, Result};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A report of how far a heavy call has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// What is being done: `"labelVectors"`, `"tree"`, `"layers"`, `"model"`, `"predict"`, …
+    pub stage: &'static str,
+    /// Units of work done in this stage.
+    pub done: u64,
+    /// Units of work of this stage in all.
+    pub total: u64,
+    /// Rows of the input.
+    pub rows: u64,
+    /// Labels of the input.
+    pub labels: u64,
+    /// Seconds since the call began.
+    pub seconds: f64,
+    /// Seconds until this stage ends, by the speed so far; negative while unknown.
+    pub eta: f64,
+}
+
+type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
+
+/// Threads, cancellation, progress and the memory limit of one heavy call. Cloning shares the cancel flag.
+#[derive(Clone, Default)]
+pub struct Control {
+    /// How many threads to use; 0 means as many as the machine offers.
+    pub threads: usize,
+    /// Where all randomness of the call starts. Results never depend on `threads`.
+    pub seed: u64,
+    /// Refuse with `MEMORY_LIMIT` when the forecast passes this many bytes; 0 means no limit.
+    pub memory_limit: u64,
+    cancel: Arc<AtomicBool>,
+    progress: Option<OnProgress>,
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Control")
+            .field("threads", &self.threads)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Control {
+    /// A control with this many threads (0: all) and nothing else set.
+    pub fn with_threads(threads: usize) -> Self {
+        Self { threads, ..Self::default() }
+    }
+
+    /// The flag that cancels the call once it is true.
+    pub fn cancel_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.cancel)
+    }
+
+    /// Sets the listener. It is called from worker threads and must be quick.
+    pub fn on_progress(&mut self, listener: impl Fn(&Progress) + Send + Sync + 'static) {
+        self.progress = Some(Arc::new(listener));
+    }
+
+    /// Tells the listener, where there is one.
+    pub fn report(&self, progress: &Progress) {
+        if let Some(listener) = &self.progress {
+            listener(progress);
+        }
+    }
+
+    /// Whether the call was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// An error once the call was cancelled. Work loops ask at least every few milliseconds.
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// The number of threads that this call uses.
+    pub fn thread_count(&self) -> usize {
+        if self.threads > 0 {
+            return self.threads;
+        }
+        std::thread::available_parallelism().map_or(1, |n| n.get())
+    }
+
+    /// Runs `work` inside a pool of its own with [`Control::thread_count`] threads.
+    pub fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.thread_count())
+            .thread_name(|i| format!("aquila-{i}"))
+            .build()
+            .map_err(|e| {
+                Error::new(ErrorCode::Internal, format!("cannot start {} threads: {e}", self.thread_count()))
+            })?;
+        Ok(pool.install(work))
+    }
+}

@@ -1,0 +1,65 @@
+//! The only `unsafe` arithmetic of the engine.
+//!
+//! Every kernel exists as safe scalar code that is always compiled; the vector forms are chosen at run time by
+//! what the processor offers ([`Isa::detect`]) and tested against the scalar twin.
+
+/// An instruction set that kernels are written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Isa {
+    /// Plain Rust, on every target.
+    Scalar,
+    /// AVX2 with FMA, x86-64 only.
+    Avx2,
+    /// AVX-512 (F, BW, DQ, VL), x86-64 only.
+    Avx512,
+}
+
+impl Isa {
+    /// The best set of this processor. The environment variable `AQUILA_ISA` (`scalar`, `avx2`, `avx512`) lowers
+    /// it, for tests and for comparisons; it cannot raise it.
+    pub fn detect() -> Self {
+        use std::sync::OnceLock;
+        static BEST: OnceLock<Isa> = OnceLock::new();
+        *BEST.get_or_init(|| {
+            let best = Self::of_processor();
+            match std::env::var("AQUILA_ISA").as_deref() {
+                Ok("scalar") => Self::Scalar,
+                Ok("avx2") => best.min(Self::Avx2),
+                _ => best,
+            }
+        })
+    }
+
+    /// Every set that this processor can run, the scalar twin first.
+    pub fn available() -> Vec<Self> {
+        [Self::Scalar, Self::Avx2, Self::Avx512].into_iter().filter(|i| *i <= Self::of_processor()).collect()
+    }
+
+    /// Its name, as users see it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn of_processor() -> Self {
+        let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        let avx512 = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl");
+        match (avx2, avx512) {
+            (true, true) => Self::Avx512,
+            (true, false) => Self::Avx2,
+            _ => Self::Scalar,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn of_processor() -> Self {
+        Self::Scalar
+    }
+}

@@ -1,0 +1,1 @@
+//! Linear classifiers of sibling labels, learned together.

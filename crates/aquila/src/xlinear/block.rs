@@ -1,0 +1,40 @@
+//! What training hands to the layout: the pruned weights of up to 16 sibling columns.
+
+/// Columns of a block. The solver steps this many siblings at once, and the layout's masks are this wide.
+pub const LANES: usize = 16;
+
+/// The weights of up to [`LANES`] siblings: children `first..first + lanes` of one parent.
+///
+/// A feature row has a mask of the lanes with a weight and one code (see [`WeightFormat`](super::WeightFormat))
+/// for each bit of the mask, lowest lane first; codes of all rows follow each other in `codes`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// The layer, root layer 0.
+    pub layer: u32,
+    /// The parent's number in the layer.
+    pub parent: u32,
+    /// Place of the first lane among the parent's children: a multiple of [`LANES`].
+    pub first: u32,
+    /// How many lanes are in use.
+    pub lanes: u32,
+    /// Features with at least one weight, strictly ascending.
+    pub features: Vec<u32>,
+    /// For each of these features the lanes that have a weight; never 0.
+    pub masks: Vec<u16>,
+    /// Weight codes, feature after feature, lane after lane.
+    pub codes: Vec<u8>,
+    /// The bias of each lane; `f32::NEG_INFINITY` for a column that no training row ever hit.
+    pub bias: [f32; LANES],
+}
+
+impl Block {
+    /// Number of weights.
+    pub fn weights(&self) -> usize {
+        self.masks.iter().map(|m| m.count_ones() as usize).sum()
+    }
+
+    /// Bytes held in memory.
+    pub fn bytes(&self) -> usize {
+        self.features.len() * 6 + self.codes.len() + size_of::<Self>()
+    }
+}

@@ -1,0 +1,210 @@
+//! Every parameter of training and prediction, each with its one home.
+
+use super::WeightKind;
+use crate::error::Result;
+use crate::params::{Kind, ParamSpec, Params, Value};
+
+const MANY: f64 = u32::MAX as f64;
+
+crate::choice! {
+    /// What describes a label to k-means.
+    pub enum VectorKind {
+        /// The sum of the label's rows, each row shared among its labels (PIFA).
+        Pifa = "pifa",
+        /// The label's row ids themselves (PII).
+        Pii = "pii",
+    }
+}
+
+crate::choice! {
+    /// How k-means splits a node.
+    pub enum SplitKind {
+        /// Halves of equal size, regrouped to the wanted arity.
+        Balanced = "balanced",
+        /// `arity` clusters of any size.
+        Kary = "kary",
+    }
+}
+
+crate::params! {
+    /// How labels become a tree.
+    pub struct TreeParams {
+        /// What describes a label to k-means: pifa (the labels' rows summed) or pii (the labels' row ids).
+        pub vectors: VectorKind = VectorKind::Pifa, "tree.vectors", Kind::Choice(VectorKind::TEXTS);
+        /// Largest entries kept of a label's vector; 0 keeps all. Fewer entries make the tree faster to build.
+        pub vector_entries: u32 = 128, "tree.vectorEntries", Kind::Integer { min: 0.0, max: MANY };
+        /// balanced: halves of equal size, regrouped to the arity; kary: arity clusters of any size.
+        pub split: SplitKind = SplitKind::Balanced, "tree.split", Kind::Choice(SplitKind::TEXTS);
+        /// Most labels under a leaf node. Smaller leaves train and predict faster, larger ones miss less.
+        pub max_leaf: u32 = 100, "tree.maxLeaf", Kind::Integer { min: 1.0, max: MANY };
+        /// Most children of an inner node.
+        pub arity: u32 = 16, "tree.arity", Kind::Integer { min: 2.0, max: 65536.0 };
+        /// Layers of inner nodes taken out from the top by joining each with the one below it; 0 keeps all.
+        pub collapse: u32 = 0, "tree.collapse", Kind::Integer { min: 0.0, max: 30.0 };
+        /// Most k-means rounds of a node.
+        pub iterations: u32 = 20, "tree.iterations", Kind::Integer { min: 1.0, max: 1000.0 };
+        /// Labels that k-means looks at in a larger node before it places the rest; 0 looks at all.
+        pub sample: u32 = 20000, "tree.sample", Kind::Integer { min: 0.0, max: MANY };
+        /// Compare directions (true) or points (false).
+        pub spherical: bool = true, "tree.spherical", Kind::Bool;
+    }
+}
+
+crate::choice! {
+    /// The loss of a label's classifier.
+    pub enum Loss {
+        /// max(0, 1 − margin)².
+        SquaredHinge = "squared-hinge",
+        /// max(0, 1 − margin).
+        Hinge = "hinge",
+        /// ln(1 + exp(−margin)).
+        Logistic = "logistic",
+    }
+}
+
+crate::choice! {
+    /// Which rows without a label are its negatives.
+    pub enum Negatives {
+        /// Rows of its siblings (teacher forcing).
+        Siblings = "tfn",
+        /// Rows that the trained layers above send to its parent.
+        Matcher = "man",
+        /// Both.
+        Both = "tfn+man",
+    }
+}
+
+crate::choice! {
+    /// How the relevance of a row's labels weighs their errors.
+    pub enum Relevance {
+        /// Every positive costs the same.
+        Off = "off",
+        /// Relevances (given, or the labels themselves) are summed up the tree: a node weighs by what is below it.
+        Induce = "induce",
+        /// As induce, in the layer of the labels alone.
+        Leaves = "leaves",
+    }
+}
+
+crate::choice! {
+    /// How the relevances of one row are scaled in each layer.
+    pub enum RelevanceNorm {
+        /// As they are.
+        None = "none",
+        /// To a sum of 1.
+        L1 = "l1",
+        /// To a length of 1.
+        L2 = "l2",
+        /// To a maximum of 1.
+        Max = "max",
+    }
+}
+
+crate::params! {
+    /// How the classifiers are learned.
+    pub struct SolverParams {
+        /// squared-hinge, hinge or logistic.
+        pub loss: Loss = Loss::SquaredHinge, "solver.loss", Kind::Choice(Loss::TEXTS);
+        /// Cost of an error on a row that has the label.
+        pub cp: f32 = 1.0, "solver.cp", Kind::Number { min: 1e-6, max: 1e6 };
+        /// Cost of an error on a row that lacks it.
+        pub cn: f32 = 1.0, "solver.cn", Kind::Number { min: 1e-6, max: 1e6 };
+        /// A label is done when its largest and smallest projected gradient differ by no more than this.
+        pub eps: f32 = 0.1, "solver.eps", Kind::Number { min: 1e-6, max: 10.0 };
+        /// Most passes over the rows of a node.
+        pub max_passes: u32 = 20, "solver.maxPasses", Kind::Integer { min: 1.0, max: 10000.0 };
+        /// Value of the constant feature that every row has; 0 leaves it out.
+        pub bias: f32 = 1.0, "solver.bias", Kind::Number { min: 0.0, max: 1000.0 };
+        /// Weights of smaller magnitude are dropped.
+        pub threshold: f32 = 0.1, "solver.threshold", Kind::Number { min: 0.0, max: 100.0 };
+        /// Most weights kept of a label, the largest; 0 keeps all.
+        pub max_weights: u32 = 0, "solver.maxWeights", Kind::Integer { min: 0.0, max: MANY };
+        /// Rows without the label to learn from: tfn (its siblings'), man (those the matcher sends there), tfn+man.
+        pub negatives: Negatives = Negatives::Siblings, "solver.negatives", Kind::Choice(Negatives::TEXTS);
+        /// Beam of the matcher where it chooses negatives.
+        pub matcher_beam: u32 = 10, "solver.matcherBeam", Kind::Integer { min: 1.0, max: 65536.0 };
+        /// off, induce (relevances summed up the tree weigh the positives) or leaves (in the last layer only).
+        pub relevance: Relevance = Relevance::Off, "solver.relevance", Kind::Choice(Relevance::TEXTS);
+        /// none, l1, l2 or max: scaling of a row's relevances in each layer.
+        pub relevance_norm: RelevanceNorm = RelevanceNorm::None, "solver.relevanceNorm", Kind::Choice(RelevanceNorm::TEXTS);
+    }
+}
+
+crate::params! {
+    /// What the model keeps.
+    pub struct ModelParams {
+        /// Scale every row to length 1, in training and in every query.
+        pub normalize: bool = true, "model.normalize", Kind::Bool;
+        /// u8, bf16 or f32: how weights are stored. One byte is enough for the same P@k.
+        pub weights: WeightKind = WeightKind::Byte, "model.weights", Kind::Choice(WeightKind::TEXTS);
+    }
+}
+
+/// All parameters of training.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TrainParams {
+    /// How labels become a tree.
+    pub tree: TreeParams,
+    /// How the classifiers are learned.
+    pub solver: SolverParams,
+    /// What the model keeps.
+    pub model: ModelParams,
+}
+
+impl Params for TrainParams {
+    fn specs() -> Vec<ParamSpec> {
+        [TreeParams::specs(), SolverParams::specs(), ModelParams::specs()].concat()
+    }
+
+    fn try_set(&mut self, name: &str, value: &Value) -> Result<bool> {
+        Ok(self.tree.try_set(name, value)?
+            || self.solver.try_set(name, value)?
+            || self.model.try_set(name, value)?)
+    }
+
+    fn values(&self) -> Vec<(&'static str, Value)> {
+        [self.tree.values(), self.solver.values(), self.model.values()].concat()
+    }
+}
+
+crate::choice! {
+    /// How a margin becomes a score and joins its parent's. `v` is the margin; hinges are of order p = 1…4.
+    pub enum ScoreForm {
+        /// exp(−max(0, 1−v)), times the parent's score.
+        L1Hinge = "l1-hinge",
+        /// exp(−max(0, 1−v)²), times the parent's score.
+        L2Hinge = "l2-hinge",
+        /// exp(−max(0, 1−v)³), times the parent's score.
+        L3Hinge = "l3-hinge",
+        /// exp(−max(0, 1−v)⁴), times the parent's score.
+        L4Hinge = "l4-hinge",
+        /// −max(0, 1−v), plus the parent's score.
+        LogL1Hinge = "log-l1-hinge",
+        /// −max(0, 1−v)², plus the parent's score.
+        LogL2Hinge = "log-l2-hinge",
+        /// −max(0, 1−v)³, plus the parent's score.
+        LogL3Hinge = "log-l3-hinge",
+        /// −max(0, 1−v)⁴, plus the parent's score.
+        LogL4Hinge = "log-l4-hinge",
+        /// 1 / (1 + exp(−v)), times the parent's score.
+        Sigmoid = "sigmoid",
+        /// ln(1 / (1 + exp(−v))), plus the parent's score.
+        LogSigmoid = "log-sigmoid",
+        /// The margin alone; the parent's score is forgotten.
+        Margin = "noop",
+    }
+}
+
+crate::params! {
+    /// How a row is looked up.
+    pub struct PredictParams {
+        /// Labels returned of a row.
+        pub k: u32 = 10, "k", Kind::Integer { min: 1.0, max: MANY };
+        /// Nodes kept of each layer: more miss less and cost more.
+        pub beam: u32 = 10, "beam", Kind::Integer { min: 1.0, max: 65536.0 };
+        /// How margins become scores: a hinge, sigmoid or log form, or noop for bare margins.
+        pub scores: ScoreForm = ScoreForm::L3Hinge, "scores", Kind::Choice(ScoreForm::TEXTS);
+        /// Labels of a lower score are left out. Log forms score below 0.
+        pub floor: f32 = f32::MIN, "floor", Kind::Number { min: f32::MIN as f64, max: f32::MAX as f64 };
+    }
+}
