@@ -6,7 +6,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`error`] | the one error type: code, message, cure |
-//! | [`params`] | how a parameter states its meaning, range and default once |
+//! | [`mod@params`] | how a parameter states its meaning, range and default once |
 //! | [`rng`] | seeded random numbers, the same on every platform |
 //! | [`control`] | threads, cancellation, progress and the memory limit of a heavy call |
 //! | [`data`] | matrices in memory; readers and writers of every file format |

@@ -2,6 +2,8 @@
 
 mod bisect;
 mod build;
+mod exchange_chain;
+mod exchange_json;
 mod kary;
 mod label_tree;
 mod points;

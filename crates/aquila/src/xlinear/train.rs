@@ -147,7 +147,7 @@ fn run(
             let vectors = vectors(&rows, y, inputs.label_vectors.as_ref(), params, control)?;
             report.label_vectors = lap();
             tell("tree", 0);
-            tree::build(vectors, &shape(params), control)?
+            tree::build(vectors, &shape(params), control)?.collapse(params.tree.collapse)
         }
     };
     report.tree = lap();
