@@ -7,8 +7,10 @@ mod atomic;
 mod csr;
 mod dense;
 mod features;
+mod source;
 
 pub use atomic::write_atomically;
 pub use csr::{Csr, Row};
 pub use dense::Dense;
 pub use features::Features;
+pub use source::Source;
