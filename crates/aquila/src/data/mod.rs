@@ -6,6 +6,7 @@
 //! | file | read | write |
 //! |---|---|---|
 //! | Extreme Classification Repository text, plain or gzip | [`read_xmc`] | [`write_xmc`] |
+//! | LIBSVM text, plain or gzip | [`read_libsvm`] | |
 //!
 //! Readers check every byte they use: a broken or foreign file ends in a coded error that names the file and the
 //! line or member, before memory is taken for what the file only claims to hold. Writers go through
@@ -16,6 +17,7 @@ mod csr;
 mod dense;
 mod features;
 mod grammar;
+mod libsvm;
 mod lines;
 mod number;
 mod source;
@@ -25,6 +27,7 @@ pub use atomic::write_atomically;
 pub use csr::{Csr, Row};
 pub use dense::Dense;
 pub use features::Features;
+pub use libsvm::{LibsvmOptions, read_libsvm};
 pub use lines::Dataset;
 pub use source::Source;
 pub use xmc::{read_xmc, write_xmc};
