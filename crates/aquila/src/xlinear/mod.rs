@@ -16,5 +16,5 @@ pub use params::{
     Loss, ModelParams, Negatives, PredictParams, Relevance, RelevanceNorm, ScoreForm, SolverParams,
     SplitKind, TrainParams, TreeParams, VectorKind,
 };
-pub use train::{TrainInputs, TrainReport, forecast, train};
+pub use train::{TrainInputs, TrainReport, forecast, train, train_blocks};
 pub use weight_format::{WeightFormat, WeightKind};
