@@ -3,7 +3,6 @@
 use super::searcher::Searcher;
 use crate::data::Row;
 use crate::error::{Result, fail};
-use crate::kernels::postings::CHUNK;
 use crate::kernels::select::{self, Maxima};
 use crate::tree::NODE;
 use crate::xlinear::{Model, PredictParams};
@@ -95,11 +94,11 @@ impl Model {
             for &(parent, key) in &s.beam {
                 for a in self.chunks_of(t, parent, key) {
                     let skip = rest.partition_point(|c| *c < a.column);
-                    let take = rest.partition_point(|c| *c < a.column + CHUNK as u32);
+                    let take = rest.partition_point(|c| *c < a.column + a.width);
                     if take > skip {
                         s.active.push(a);
                     }
-                    rest = &rest[take.max(skip).min(rest.len())..];
+                    rest = &rest[take.max(skip)..];
                 }
             }
             if s.active.is_empty() {
