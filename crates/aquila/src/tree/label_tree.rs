@@ -59,10 +59,11 @@ impl LabelTree {
             if layer.starts[0] != 0 || layer.starts[nodes] as usize != layer.labels.len() {
                 fail!(BadTree, "layer {t}: child ranges do not cover its {} columns", layer.labels.len());
             }
+            // All of them before any is used: a start past the end may be followed by smaller ones.
+            if let Some(p) = (0..nodes).find(|&p| layer.starts[p] >= layer.starts[p + 1]) {
+                fail!(BadTree, "layer {t}: node {p} has no children");
+            }
             for p in 0..nodes {
-                if layer.starts[p] >= layer.starts[p + 1] {
-                    fail!(BadTree, "layer {t}: node {p} has no children");
-                }
                 let mut below: Vec<u32> =
                     layer.labels[layer.children(p)].iter().copied().filter(|l| *l != NODE).collect();
                 below.sort_unstable();

@@ -127,6 +127,9 @@ fn number(area: &[u8], at: usize, count: usize) -> Option<usize> {
     }
 }
 
+/// Where the cursor of a feature goes whose block is damaged: past every area, with room to add to.
+const NOWHERE: usize = usize::MAX / 2;
+
 /// Features ahead that are asked for while one is worked on.
 const AHEAD: usize = 6;
 
@@ -155,10 +158,10 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
             at + 1
         } else if form == FORM_PAGES {
             // SAFETY: as the caller's.
-            unsafe { pages(steps, codes, layer, at, x, hits, queue, sums) }.unwrap_or(usize::MAX)
+            unsafe { pages(steps, codes, layer, at, x, hits, queue, sums) }.unwrap_or(NOWHERE)
         } else {
             // SAFETY: as the caller's.
-            unsafe { section(steps, codes, layer, at, x, hits, queue, sums) }.unwrap_or(usize::MAX)
+            unsafe { section(steps, codes, layer, at, x, hits, queue, sums) }.unwrap_or(NOWHERE)
         };
         if queue.len >= QUEUE / 2 {
             queue.empty(sums);
@@ -434,7 +437,7 @@ pub(super) unsafe fn head<C: Codes, S: Steps<C>>(
             steps.prefetch(area, next.at + 64);
         }
         let Cursor { at, x } = cursors[i];
-        cursors[i].at = usize::MAX;
+        cursors[i].at = NOWHERE;
         let Some(&n) = area.get(at) else { continue };
         let at = at + 1;
         if n != HEAD_MASKS {
