@@ -221,11 +221,11 @@ impl Args<'_> {
         let span = self.rows.spans[i];
         let mut j = span.begin;
         while j < span.end {
-            super::prefetch(self.rows.entries.idx.as_ptr().wrapping_add(j));
-            super::prefetch(self.rows.entries.val.as_ptr().wrapping_add(j));
+            super::prefetch_line(self.rows.entries.idx.as_ptr().wrapping_add(j));
+            super::prefetch_line(self.rows.entries.val.as_ptr().wrapping_add(j));
             j += 16;
         }
-        super::prefetch(self.state.alpha.as_ptr().wrapping_add(i * lanes));
+        super::prefetch_line(self.state.alpha.as_ptr().wrapping_add(i * lanes));
     }
 
     /// `w·x_i + b·β` of every lane, summed in four streams so that additions need not wait for each other.
