@@ -43,8 +43,11 @@ pub struct Span {
     pub begin: usize,
     /// The end of its entries.
     pub end: usize,
-    /// `x·x` of the row.
+    /// `x·x` of the row, entries that are left out included.
     pub squared: f32,
+    /// `x·x` of entries that are left out because no other row has their column: their weights are `α·y·x`, so they
+    /// add `α·y` times this to the row's own margin and nothing to any other.
+    pub lone: f32,
 }
 
 /// The rows of a node: any rows among the entries of a matrix, its own or a larger one.
@@ -324,7 +327,8 @@ impl<const SQUARED: bool> Work for Hinge<'_, SQUARED> {
                 let c = args.costs(i, cp, cn);
                 let d = if SQUARED { half.div(c) } else { zero };
                 let a = V::load(args.state.alpha.as_ptr().add(i * V::N));
-                let g = y.mul_add(args.margins::<V>(i), a.mul_add(d, V::splat(-1.0)));
+                let own = V::splat(args.rows.spans.get_unchecked(i).lone).add(d);
+                let g = y.mul_add(args.margins::<V>(i), a.mul_add(own, V::splat(-1.0)));
                 // The projected gradient: at a bound only the way back into the box counts.
                 let mut pg = V::select(zero.less(a), g, g.min(zero));
                 if !SQUARED {
@@ -383,12 +387,13 @@ impl Work for Logistic<'_> {
                 let (mut margins, mut c, mut d) = ([0f32; 16], [0f32; 16], [0f32; 16]);
                 args.margins::<V>(i).store(margins.as_mut_ptr());
                 args.costs(i, cp, cn).store(c.as_mut_ptr());
-                let q = args.rows.spans.get_unchecked(i).squared + beta;
+                let Span { squared, lone, .. } = *args.rows.spans.get_unchecked(i);
+                let q = squared + beta;
                 let (mut moved, positives) = (false, *args.problem.positives.get_unchecked(i));
                 for l in (0..V::N).filter(|l| args.active >> l & 1 == 1) {
                     let y = if positives >> l & 1 == 1 { 1.0 } else { -1.0 };
                     let a = args.state.alpha.get_unchecked_mut(i * V::N + l);
-                    let (gradient, to) = logistic_root(q, y * margins[l], *a, c[l]);
+                    let (gradient, to) = logistic_root(q, y * margins[l] + lone * *a, *a, c[l]);
                     gap.max[l] = gap.max[l].max(gradient.abs());
                     if gradient.abs() > args.problem.step.rest {
                         d[l] = (to - *a) * y;

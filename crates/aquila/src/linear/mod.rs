@@ -1,7 +1,7 @@
 //! Linear classifiers of sibling labels, learned together.
 
-mod prune;
+mod kept;
 mod solver;
 
-pub use prune::survivors;
+pub use kept::Kept;
 pub use solver::{REST, Scratch, Stop, solve, width_of};

@@ -4,7 +4,7 @@
 //! scaled to length 1, `Z = YᵀX`, rows of Z scaled to length 1. PII: the label's rows themselves, `Z = Yᵀ` with
 //! rows scaled to length 1. Labels without rows have empty vectors.
 //!
-//! Where we differ: only the `keep` largest entries of a vector stay (128 by default, scaled to length 1 again). A
+//! Where we differ: only the `keep` largest entries of a vector stay (256 by default, scaled to length 1 again). A
 //! popular label's vector has tens of thousands of entries, nearly all of them noise to a clustering; cutting
 //! them changes P@k by less than another seed does and halves the time of the tree.
 //!

@@ -6,14 +6,14 @@
 //! and its place in the tree alone, so neither threads nor their timing change a byte.
 
 use super::block::{Block, LANES};
-use super::node::{Gatherer, TrainRows};
+use super::node::{Columns, Gatherer, LONE, TrainRows};
 use super::positives::{Pairs, Positives};
 use super::{Loss, SolverParams, WeightFormat};
 use crate::control::{Control, Progress};
 use crate::error::Result;
 use crate::kernels::Isa;
-use crate::kernels::dcd::{DualLoss, Problem, Step};
-use crate::linear::{REST, Scratch, Stop, solve, survivors};
+use crate::kernels::dcd::{DualLoss, Entries, Problem, Siblings, Step};
+use crate::linear::{Kept, REST, Scratch, Stop, solve};
 use crate::rng::Rng;
 use crate::tree::TreeLayer;
 use std::sync::Mutex;
@@ -46,6 +46,8 @@ pub struct Trainer<'a> {
     pub format: WeightFormat,
     /// Threads, seed, cancellation, progress.
     pub control: &'a Control,
+    /// Labels of the input, for progress.
+    pub labels: usize,
     /// When training began, for progress.
     pub since: Instant,
 }
@@ -85,7 +87,7 @@ impl Trainer<'_> {
                             done: (share * columns as f64) as u64,
                             total: columns,
                             rows: self.rows.rows() as u64,
-                            labels: columns,
+                            labels: self.labels as u64,
                             seconds: self.since.elapsed().as_secs_f64(),
                             eta: begin.elapsed().as_secs_f64() * (1.0 - share) / share.max(1e-9),
                         });
@@ -153,7 +155,8 @@ struct Worker {
     pair_rows: Vec<u32>,
     masks: Vec<u16>,
     relevance: Vec<f32>,
-    kept: Vec<u16>,
+    survivors: Vec<u16>,
+    kept: Kept,
     blocks: Vec<Block>,
 }
 
@@ -161,7 +164,7 @@ impl Worker {
     fn run(
         &mut self,
         trainer: &Trainer<'_>,
-        entries: crate::kernels::dcd::Entries<'_>,
+        entries: Entries<'_>,
         job: &LayerJob<'_>,
         task: &Task,
     ) -> Result<()> {
@@ -204,21 +207,25 @@ impl Worker {
             let rng = Rng::new(&[control.seed, u64::from(job.number), task.parent as u64, u64::from(first)]);
             solve(isa, &problem, active, width, stop, rng, &mut self.scratch, control)?;
             let siblings = &self.scratch.siblings;
-            survivors(isa, siblings, params.threshold, params.max_weights as usize, &mut self.kept);
+            siblings.survivors(isa, params.threshold, &mut self.survivors);
+            harvest(&mut self.kept, siblings, &self.survivors, node.columns, &self.masks, params.threshold);
+            if params.max_weights > 0 {
+                self.kept.keep_largest(params.max_weights as usize);
+            }
             let mut block = Block {
                 layer: job.number,
                 parent: task.parent as u32,
                 first,
                 lanes,
-                features: Vec::new(),
-                masks: Vec::new(),
-                codes: Vec::new(),
+                features: self.kept.features.clone(),
+                masks: self.kept.masks.clone(),
+                codes: Vec::with_capacity(self.kept.weights.len() * trainer.format.bytes()),
                 bias: [f32::NEG_INFINITY; LANES],
             };
             for lane in (0..lanes as usize).filter(|l| active >> l & 1 == 1) {
                 block.bias[lane] = siblings.bias()[lane] * params.bias;
             }
-            harvest(&mut block, siblings, &self.kept, node.features, trainer.format);
+            self.kept.weights.iter().for_each(|w| trainer.format.encode(*w, &mut block.codes));
             self.blocks.push(block);
         }
         Ok(())
@@ -250,25 +257,42 @@ impl Worker {
     }
 }
 
+/// Collects the weights of at least the threshold, features ascending: shared features from their columns, lone ones
+/// from the dual variables of their rows.
 fn harvest(
-    block: &mut Block,
-    siblings: &crate::kernels::dcd::Siblings,
-    kept: &[u16],
-    features: Option<&[u32]>,
-    format: WeightFormat,
+    kept: &mut Kept,
+    siblings: &Siblings,
+    survivors: &[u16],
+    columns: Columns<'_>,
+    positives: &[u16],
+    threshold: f32,
 ) {
-    let (rows, weights) =
-        kept.iter().fold((0, 0), |(r, w), m| (r + usize::from(*m != 0), w + m.count_ones() as usize));
-    block.features.reserve_exact(rows);
-    block.masks.reserve_exact(rows);
-    block.codes.reserve_exact(weights * format.bytes());
-    for (f, mask) in kept.iter().enumerate().filter(|(_, m)| **m != 0) {
-        block.features.push(features.map_or(f as u32, |names| names[f]));
-        block.masks.push(*mask);
-        let (w, mut bits) = (siblings.weights(f), *mask);
-        while bits != 0 {
-            format.encode(w[bits.trailing_zeros() as usize], &mut block.codes);
-            bits &= bits - 1;
+    kept.clear();
+    let Columns::Own { features, homes, lone } = columns else {
+        for (f, mask) in survivors.iter().enumerate() {
+            kept.push(f as u32, *mask, siblings.weights(f));
         }
+        return;
+    };
+    let largest: Vec<f32> =
+        (0..positives.len()).map(|i| siblings.alpha(i).iter().fold(0f32, |m, a| m.max(*a))).collect();
+    for (feature, home) in features.iter().zip(homes) {
+        if home & LONE == 0 {
+            let column = *home as usize;
+            kept.push(*feature, survivors[column], siblings.weights(column));
+            continue;
+        }
+        let (row, value) = lone[(home & !LONE) as usize];
+        let row = row as usize;
+        if largest[row] * value.abs() < threshold || value == 0.0 {
+            continue;
+        }
+        let mut lanes = [0f32; LANES];
+        let mut mask = 0u16;
+        for (lane, a) in siblings.alpha(row).iter().enumerate() {
+            lanes[lane] = if positives[row] >> lane & 1 == 1 { a * value } else { -a * value };
+            mask |= u16::from(lanes[lane].abs() >= threshold && *a > 0.0) << lane;
+        }
+        kept.push(*feature, mask, &lanes);
     }
 }

@@ -67,18 +67,45 @@ pub struct Gatherer {
     idx: Vec<u32>,
     val: Vec<f32>,
     features: Vec<u32>,
-    seen: Vec<u64>,
+    homes: Vec<u32>,
+    lone: Vec<(u32, f32)>,
+    once: Vec<u64>,
+    twice: Vec<u64>,
     local: Vec<u32>,
 }
 
 /// The rows of a node, in the columns of the whole matrix or in its own.
 #[derive(Debug, Clone, Copy)]
 pub struct Gathered<'a> {
-    /// The rows.
+    /// The rows, without their lone entries.
     pub rows: Rows<'a>,
-    /// The feature of each local column; `None` where columns are the features themselves.
-    pub features: Option<&'a [u32]>,
+    /// Which features the columns are.
+    pub columns: Columns<'a>,
 }
+
+/// Which features a node's columns are.
+#[derive(Debug, Clone, Copy)]
+pub enum Columns<'a> {
+    /// Columns are the features themselves.
+    Same,
+    /// The features that the node uses, ascending.
+    Own {
+        /// The features.
+        features: &'a [u32],
+        /// For each its column, or with [`LONE`] set its place in `lone`.
+        homes: &'a [u32],
+        /// Features that stand in a single row of the node: the row's place and the value.
+        lone: &'a [(u32, f32)],
+    },
+}
+
+/// Marks a feature that stands in a single row of the node.
+///
+/// In the primal-dual pair `w = Σ α·y·x` the weight of such a feature is `α_i·y_i·x_if` of its one row `i`, and
+/// all it ever adds to a margin is `α_i·y_i·x_if²` to that row's own. So it needs no column: the solver gets the
+/// row's sum of `x_if²` ([`Span::lone`]) and the weights are read off the dual at the end. The algebra is exact.
+/// Word pairs are mostly lone in small nodes, and it is their columns that miss the caches.
+pub const LONE: u32 = 1 << 31;
 
 /// Nodes with at least this many entries for each feature of the whole matrix use nearly all features: renumbering
 /// them would cost a copy and save nothing.
@@ -86,8 +113,7 @@ const DENSE_NODE: usize = 4;
 
 impl Gatherer {
     /// Gathers these rows. Small nodes get a copy of their entries with columns renumbered to the features they
-    /// use, in ascending order, so that the weights of a block stay in the nearest caches; large ones point into
-    /// the matrix.
+    /// share, so that the weights of a block stay in the nearest caches; large ones point into the matrix.
     pub fn gather<'a>(&'a mut self, data: &'a TrainRows<'_>, all: Entries<'a>, rows: &[u32]) -> Gathered<'a> {
         let ptr = data.x.indptr();
         let span = |i: &u32| (ptr[*i as usize], ptr[*i as usize + 1]);
@@ -96,42 +122,67 @@ impl Gatherer {
         if nnz >= DENSE_NODE * data.cols() {
             self.spans.extend(rows.iter().map(|i| {
                 let (begin, end) = span(i);
-                Span { begin, end, squared: data.squared[*i as usize] }
+                Span { begin, end, squared: data.squared[*i as usize], lone: 0.0 }
             }));
-            return Gathered { rows: Rows::new(all, &self.spans), features: None };
+            return Gathered { rows: Rows::new(all, &self.spans), columns: Columns::Same };
         }
-        self.renumber(data, rows);
+        let columns = self.renumber(data, rows);
         self.idx.clear();
         self.val.clear();
         self.idx.reserve(nnz);
         self.val.reserve(nnz);
-        for i in rows {
+        for (place, i) in rows.iter().enumerate() {
             let (idx, val) = data.row(*i as usize);
-            let begin = self.idx.len();
-            self.idx.extend(idx.iter().map(|j| self.local[*j as usize]));
-            self.val.extend_from_slice(val);
-            self.spans.push(Span { begin, end: self.idx.len(), squared: data.squared[*i as usize] });
+            let (begin, mut lone) = (self.idx.len(), 0.0);
+            for (j, v) in idx.iter().zip(val) {
+                let home = self.local[*j as usize];
+                if home & LONE == 0 {
+                    self.idx.push(home);
+                    self.val.push(*v);
+                } else {
+                    self.lone[(home & !LONE) as usize] = (place as u32, *v);
+                    lone += v * v;
+                }
+            }
+            self.spans.push(Span { begin, end: self.idx.len(), squared: data.squared[*i as usize], lone });
         }
-        let entries = Entries::new(&self.idx, &self.val, self.features.len());
-        Gathered { rows: Rows::new(entries, &self.spans), features: Some(&self.features) }
+        let rows = Rows::new(Entries::new(&self.idx, &self.val, columns), &self.spans);
+        let columns = Columns::Own { features: &self.features, homes: &self.homes, lone: &self.lone };
+        Gathered { rows, columns }
     }
 
-    fn renumber(&mut self, data: &TrainRows<'_>, rows: &[u32]) {
-        self.seen.resize(data.cols().div_ceil(64), 0);
+    /// Gives every feature of these rows its home; returns the number of columns.
+    fn renumber(&mut self, data: &TrainRows<'_>, rows: &[u32]) -> usize {
+        let words = data.cols().div_ceil(64);
+        self.once.resize(words, 0);
+        self.twice.resize(words, 0);
         self.local.resize(data.cols(), 0);
         for i in rows {
             for j in data.row(*i as usize).0 {
-                self.seen[*j as usize / 64] |= 1 << (j % 64);
+                let (word, bit) = (*j as usize / 64, 1 << (j % 64));
+                self.twice[word] |= self.once[word] & bit;
+                self.once[word] |= bit;
             }
         }
         self.features.clear();
-        for (word, bits) in self.seen.iter_mut().enumerate() {
-            while *bits != 0 {
-                let feature = word as u32 * 64 + bits.trailing_zeros();
-                self.local[feature as usize] = self.features.len() as u32;
+        self.homes.clear();
+        let (mut columns, mut lone) = (0, 0);
+        for (word, once) in self.once.iter_mut().enumerate() {
+            let twice = std::mem::take(&mut self.twice[word]);
+            while *once != 0 {
+                let bit = once.trailing_zeros();
+                let feature = word as u32 * 64 + bit;
+                let (count, mark) = if twice >> bit & 1 == 1 { (&mut columns, 0) } else { (&mut lone, LONE) };
+                let home = *count | mark;
+                *count += 1;
+                self.local[feature as usize] = home;
                 self.features.push(feature);
-                *bits &= *bits - 1;
+                self.homes.push(home);
+                *once &= *once - 1;
             }
         }
+        self.lone.clear();
+        self.lone.resize(lone as usize, (0, 0.0));
+        columns as usize
     }
 }

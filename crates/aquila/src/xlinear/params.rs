@@ -32,13 +32,13 @@ crate::params! {
         /// What describes a label to k-means: pifa (the labels' rows summed) or pii (the labels' row ids).
         pub vectors: VectorKind = VectorKind::Pifa, "tree.vectors", Kind::Choice(VectorKind::TEXTS);
         /// Largest entries kept of a label's vector; 0 keeps all. Fewer entries make the tree faster to build.
-        pub vector_entries: u32 = 128, "tree.vectorEntries", Kind::Integer { min: 0.0, max: MANY };
+        pub vector_entries: u32 = 256, "tree.vectorEntries", Kind::Integer { min: 0.0, max: MANY };
         /// balanced: halves of equal size, regrouped to the arity; kary: arity clusters of any size.
         pub split: SplitKind = SplitKind::Balanced, "tree.split", Kind::Choice(SplitKind::TEXTS);
         /// Most labels under a leaf node. Smaller leaves train and predict faster, larger ones miss less.
         pub max_leaf: u32 = 100, "tree.maxLeaf", Kind::Integer { min: 1.0, max: MANY };
-        /// Most children of an inner node.
-        pub arity: u32 = 16, "tree.arity", Kind::Integer { min: 2.0, max: 65536.0 };
+        /// Most children of an inner node. Wide nodes make shallow trees, which miss less; narrow ones train faster.
+        pub arity: u32 = 64, "tree.arity", Kind::Integer { min: 2.0, max: 65536.0 };
         /// Layers of inner nodes taken out from the top by joining each with the one below it; 0 keeps all.
         pub collapse: u32 = 0, "tree.collapse", Kind::Integer { min: 0.0, max: 30.0 };
         /// Most k-means rounds of a node.

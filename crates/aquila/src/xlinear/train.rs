@@ -152,7 +152,7 @@ fn run(
     };
     report.tree = lap();
     let format = WeightFormat::new(params.model.weights, params.solver.threshold);
-    let trainer = Trainer { rows: &rows, params: &params.solver, format, control, since };
+    let trainer = Trainer { rows: &rows, params: &params.solver, format, control, labels: y.cols(), since };
     let parts = ModelParts {
         features: x.cols(),
         params: params.clone(),
