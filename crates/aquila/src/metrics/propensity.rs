@@ -1,0 +1,106 @@
+//! How likely a true label was noted down at all, and the weight that makes up for it.
+
+use crate::data::Csr;
+use crate::error::{Result, fail};
+use crate::params::Kind;
+use std::sync::Arc;
+
+crate::params! {
+    /// The two constants of the propensity model.
+    pub struct PropensityParams {
+        /// Exponent A of the propensity model: how fast a label's weight falls with its training count.
+        pub a: f64 = 0.55, "propensity.a", Kind::Number { min: 0.0, max: 100.0 };
+        /// Offset B of the propensity model, added to a label's training count.
+        pub b: f64 = 1.5, "propensity.b", Kind::Number { min: 1e-9, max: 1e9 };
+    }
+}
+
+impl PropensityParams {
+    /// The constants under which numbers on this data set are published; 0.55 and 1.5 for names not in the list.
+    /// Case, blanks, dashes and underscores in the name play no role.
+    ///
+    /// | data set | A | B |
+    /// |---|---|---|
+    /// | Wikipedia-LSHTC, WikiLSHTC-325K, Wikipedia-500K (also Wiki-500K) | 0.5 | 0.4 |
+    /// | Amazon-670K, Amazon-3M | 0.6 | 2.6 |
+    /// | any other, AmazonCat-13K among them | 0.55 | 1.5 |
+    pub fn for_dataset(name: &str) -> Self {
+        let plain: String =
+            name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+        let (a, b) = match plain.as_str() {
+            "wikipedialshtc" | "wikilshtc" | "wikilshtc325k" | "wikipedia500k" | "wiki500k" => (0.5, 0.4),
+            "amazon670k" | "amazon3m" => (0.6, 2.6),
+            _ => (0.55, 1.5),
+        };
+        Self { a, b }
+    }
+}
+
+/// The inverse propensity `1/p` of every label, the weight of a hit in the propensity-scored measures.
+///
+/// `1/p_l = 1 + C·(N_l + B)^−A` with `C = (ln N − 1)·(B + 1)^A`, where `N` counts the training rows and `N_l` those
+/// that have label l (Jain, Prabhu, Varma: "Extreme Multi-label Loss Functions…", KDD 2016). A label that training
+/// never saw has `N_l = 0` and the largest weight. For the constants see [`PropensityParams::for_dataset`].
+#[derive(Debug, Clone)]
+pub struct Propensity {
+    // Shared, since every evaluator that works on a part of the rows holds it.
+    weights: Arc<[f32]>,
+}
+
+impl PartialEq for Propensity {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.weights, &other.weights) || self.weights == other.weights
+    }
+}
+
+impl Propensity {
+    /// Takes one weight, `1/p`, for each label.
+    pub fn new(weights: Vec<f32>) -> Result<Self> {
+        if let Some(l) = weights.iter().position(|w| !w.is_finite()) {
+            fail!(NotFinite, "the propensity weight of label {l} is {}: it must be finite", weights[l]);
+        }
+        if let Some(l) = weights.iter().position(|w| *w < 0.0) {
+            fail!(
+                InvalidArgument,
+                "the propensity weight of label {l} is {}: it must not be negative",
+                weights[l]
+            );
+        }
+        Ok(Self { weights: weights.into() })
+    }
+
+    /// The weights from the labels of the training rows (rows × labels, with the *full* number of labels). Stored
+    /// zeros are no labels.
+    pub fn from_counts(train_y: &Csr, a: f64, b: f64) -> Result<Self> {
+        let mut counts = vec![0u32; train_y.cols()];
+        for (&l, _) in train_y.indices().iter().zip(train_y.values()).filter(|(_, v)| **v != 0.0) {
+            counts[l as usize] += 1;
+        }
+        Self::from_label_counts(train_y.rows() as u64, &counts, a, b)
+    }
+
+    /// The weights from the number of training rows and, for each label, how many of them have it.
+    pub fn from_label_counts(rows: u64, counts: &[u32], a: f64, b: f64) -> Result<Self> {
+        if !(0.0..=100.0).contains(&a) {
+            fail!(InvalidArgument, "Expected a number from 0 to 100 for propensity.a but received {a}");
+        }
+        if !(1e-9..=1e9).contains(&b) {
+            fail!(InvalidArgument, "Expected a number from 1e-9 to 1e9 for propensity.b but received {b}");
+        }
+        // Below e rows ln N − 1 is negative and rare labels would weigh less than common ones.
+        if rows < 3 {
+            fail!(
+                InvalidArgument,
+                "the propensity model needs at least 3 training rows but received {rows}: give the labels of the \
+                 training set, not of a sample"
+            );
+        }
+        let c = ((rows as f64).ln() - 1.0) * (b + 1.0).powf(a);
+        Self::new(counts.iter().map(|&n| (1.0 + c * (f64::from(n) + b).powf(-a)) as f32).collect())
+    }
+
+    /// The weight of each label.
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+}
