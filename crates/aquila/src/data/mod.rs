@@ -2,11 +2,32 @@
 //!
 //! [`Csr`] is the one sparse form: strictly ascending column ids in each row, finite values, checked once at
 //! the border. [`Features`] are the rows a model sees: a sparse part and an optional dense block beside it.
+//!
+//! | file | read | write |
+//! |---|---|---|
+//! | Extreme Classification Repository text, plain or gzip | [`read_xmc`] | [`write_xmc`] |
+//! | LIBSVM text, plain or gzip | [`read_libsvm`] | |
+//!
+//! Readers check every byte they use: a broken or foreign file ends in a coded error that names the file and the
+//! line or member, before memory is taken for what the file only claims to hold. Writers go through
+//! [`write_atomically`]: a file is there whole or not at all.
 
+mod atomic;
 mod csr;
 mod dense;
 mod features;
+mod grammar;
+mod libsvm;
+mod lines;
+mod number;
+mod source;
+mod xmc;
 
+pub use atomic::write_atomically;
 pub use csr::{Csr, Row};
 pub use dense::Dense;
 pub use features::Features;
+pub use libsvm::{LibsvmOptions, read_libsvm};
+pub use lines::Dataset;
+pub use source::Source;
+pub use xmc::{read_xmc, write_xmc};
