@@ -69,7 +69,7 @@ pub struct Control {
 #[napi]
 impl Control {
     /// A control whose `wake` is called, whenever there is news, to fetch it with `drain`.
-    #[napi(constructor)]
+    #[napi(catch_unwind, constructor)]
     pub fn new(options: ControlOptions, wake: Option<Function<'_, (), ()>>) -> Result<Self> {
         let mut engine = aquila::Control::with_threads(options.threads as usize);
         engine.seed = options.seed as u64;
@@ -92,13 +92,13 @@ impl Control {
     }
 
     /// Asks the job to end as soon as it can.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn cancel(&self) {
         self.engine.cancel_flag().store(true, Ordering::Relaxed);
     }
 
     /// Takes the reports that came since the last time.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn drain(&self) -> Vec<ProgressEvent> {
         lock(&self.reports)
             .drain(..)
@@ -115,7 +115,7 @@ impl Control {
     }
 
     /// Lets go of the listener and takes the last reports.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn finish(&mut self) -> Vec<ProgressEvent> {
         self.wake = None;
         self.drain()

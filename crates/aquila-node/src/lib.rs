@@ -30,7 +30,7 @@ pub struct Runtime {
 }
 
 /// Tells what this build is and runs on.
-#[napi]
+#[napi(catch_unwind)]
 pub fn runtime() -> Runtime {
     use aquila::kernels::Isa;
     Runtime {

@@ -64,7 +64,8 @@ impl<'a> Numbers<'a> {
     /// The elements of the typed array that is called `name`.
     pub fn read(value: &'a Unknown<'_>, name: &str) -> Result<Self> {
         let value = value.value();
-        let refuse = || error(InvalidArgument, format!("Expected an aligned typed array of numbers for {name}"));
+        let refuse =
+            || error(InvalidArgument, format!("Expected an aligned typed array of numbers for {name}"));
         let (kind, length, data) = typed_array(value.env, value.value).ok_or_else(refuse)?;
         // SAFETY: address and length are the array's own for the type of its elements, and the slice is copied
         // before JavaScript runs again.
@@ -83,7 +84,10 @@ impl<'a> Numbers<'a> {
     }
 
     /// Copies into whole numbers from 0 up to `T`'s largest.
-    pub fn to_whole<T: TryFrom<i64> + TryFrom<u64> + TryFrom<u32> + Copy>(&self, name: &str) -> Result<Vec<T>> {
+    pub fn to_whole<T: TryFrom<i64> + TryFrom<u64> + TryFrom<u32> + Copy>(
+        &self,
+        name: &str,
+    ) -> Result<Vec<T>> {
         fn copy<S: Copy + std::fmt::Display, T>(
             from: &[S],
             name: &str,
@@ -188,7 +192,7 @@ impl Matrix {
 #[napi]
 impl Matrix {
     /// Copies three typed arrays in. With `unsorted`, rows are sorted and duplicates summed.
-    #[napi(factory)]
+    #[napi(catch_unwind, factory)]
     pub fn from_arrays(
         env: Env,
         rows: u32,
@@ -207,7 +211,7 @@ impl Matrix {
     }
 
     /// The same sparse rows with a dense block beside them.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn with_dense(&self, env: Env, dense: &DenseMatrix) -> Result<Self> {
         let sparse = self.open()?.sparse().clone();
         let features = Features::new(sparse, Some((*dense.dense()?).clone())).js()?;
@@ -215,25 +219,25 @@ impl Matrix {
     }
 
     /// Number of rows.
-    #[napi(getter)]
+    #[napi(catch_unwind, getter)]
     pub fn rows(&self) -> Result<u32> {
         Ok(self.open()?.rows() as u32)
     }
 
     /// Number of columns, dense ones included.
-    #[napi(getter)]
+    #[napi(catch_unwind, getter)]
     pub fn cols(&self) -> Result<u32> {
         Ok(self.open()?.cols() as u32)
     }
 
     /// Number of stored entries of the sparse part.
-    #[napi(getter)]
+    #[napi(catch_unwind, getter)]
     pub fn nnz(&self) -> Result<f64> {
         Ok(self.open()?.sparse().nnz() as f64)
     }
 
     /// Copies the three arrays of the sparse part out.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn arrays(&self) -> Result<Arrays> {
         let csr = self.open()?.sparse();
         Ok(Arrays {
@@ -244,7 +248,7 @@ impl Matrix {
     }
 
     /// Copies one row out.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn row(&self, row: u32) -> Result<RowArrays> {
         let csr = self.open()?.sparse();
         if row as usize >= csr.rows() {
@@ -259,7 +263,7 @@ impl Matrix {
     }
 
     /// Lets go of the memory; running jobs keep theirs.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn close(&mut self, env: Env) {
         self.inner = None;
         account(&env, -std::mem::take(&mut self.counted));
@@ -297,32 +301,32 @@ impl DenseMatrix {
 #[napi]
 impl DenseMatrix {
     /// Copies row-major values in.
-    #[napi(factory)]
+    #[napi(catch_unwind, factory)]
     pub fn from_values(env: Env, rows: u32, cols: u32, values: Unknown<'_>) -> Result<Self> {
         let values = Numbers::read(&values, "values")?.to_f32("values")?;
         Ok(Self::new(&env, Dense::new(rows as usize, cols as usize, values).js()?))
     }
 
     /// Number of rows.
-    #[napi(getter)]
+    #[napi(catch_unwind, getter)]
     pub fn rows(&self) -> Result<u32> {
         Ok(self.dense()?.rows() as u32)
     }
 
     /// Number of columns.
-    #[napi(getter)]
+    #[napi(catch_unwind, getter)]
     pub fn cols(&self) -> Result<u32> {
         Ok(self.dense()?.cols() as u32)
     }
 
     /// Copies all values out, row after row.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn values(&self) -> Result<Float32Array> {
         Ok(Float32Array::new(self.dense()?.values().to_vec()))
     }
 
     /// Lets go of the memory.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn close(&mut self, env: Env) {
         self.inner = None;
         account(&env, -std::mem::take(&mut self.counted));

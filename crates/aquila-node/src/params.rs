@@ -1,6 +1,7 @@
 //! Options from JavaScript into the engine's parameters, and the engine's tables out to the facade.
 
 use crate::error::{IntoJs, Result};
+use aquila::metrics::{MetricParams, PropensityParams};
 use aquila::params::{Kind, ParamSpec, Params, Value};
 use aquila::xlinear::{PredictParams, TrainParams};
 use napi::bindgen_prelude::{Either3, Object};
@@ -39,6 +40,8 @@ pub struct ParameterSpecs {
     pub train: Vec<ParameterSpec>,
     /// Of prediction.
     pub predict: Vec<ParameterSpec>,
+    /// Of evaluation.
+    pub metrics: Vec<ParameterSpec>,
 }
 
 fn spec(spec: ParamSpec) -> ParameterSpec {
@@ -49,7 +52,16 @@ fn spec(spec: ParamSpec) -> ParameterSpec {
         Kind::Choice(all) => ("choice", None, None, Some(all.to_vec())),
     };
     let takes = spec.kind.to_string();
-    ParameterSpec { name: spec.name, doc: spec.doc, kind, takes, min, max, choices, default: show(spec.default) }
+    ParameterSpec {
+        name: spec.name,
+        doc: spec.doc,
+        kind,
+        takes,
+        min,
+        max,
+        choices,
+        default: show(spec.default),
+    }
 }
 
 /// An engine's value for JavaScript.
@@ -62,10 +74,14 @@ pub fn show(value: Value) -> OptionValue {
 }
 
 /// The tables of all parameters.
-#[napi]
+#[napi(catch_unwind)]
 pub fn parameter_specs() -> ParameterSpecs {
     let table = |specs: Vec<ParamSpec>| specs.into_iter().map(spec).collect();
-    ParameterSpecs { train: table(TrainParams::specs()), predict: table(PredictParams::specs()) }
+    ParameterSpecs {
+        train: table(TrainParams::specs()),
+        predict: table(PredictParams::specs()),
+        metrics: table([MetricParams::specs(), PropensityParams::specs()].concat()),
+    }
 }
 
 /// Checked parameters from a flat object of full names: the engine refuses unknown names and values.

@@ -33,16 +33,18 @@ struct Query {
 }
 
 impl Query {
-    fn search(&mut self, env: sys::napi_env, indices: sys::napi_value, values: sys::napi_value) -> Result<u32> {
+    fn search(
+        &mut self,
+        env: sys::napi_env,
+        indices: sys::napi_value,
+        values: sys::napi_value,
+    ) -> Result<u32> {
         let model = self.model.borrow();
         let model = model.as_ref().ok_or_else(|| closed("the model"))?;
         read(env, indices, TypedarrayType::uint32_array, "a Uint32Array for indices", &mut self.indices)?;
         read(env, values, TypedarrayType::float32_array, "a Float32Array for values", &mut self.values)?;
         let row = Row::checked(&self.indices, &self.values, model.features()).js()?;
-        model
-            .model()
-            .search(&mut self.searcher, row, &self.params, &self.scope, &mut self.found)
-            .js()?;
+        model.model().search(&mut self.searcher, row, &self.params, &self.scope, &mut self.found).js()?;
 
         let mut array = null_mut();
         // SAFETY: the reference is strong and lives as long as the query.
@@ -121,7 +123,12 @@ unsafe extern "C" fn free(env: sys::napi_env, data: *mut c_void, _hint: *mut c_v
 }
 
 /// Makes the search function and its result arrays: `{ search, labels, scores }`.
-pub fn open<'env>(env: &'env Env, model: Rc<Slot>, params: PredictParams, scope: Scope) -> Result<Object<'env>> {
+pub fn open<'env>(
+    env: &'env Env,
+    model: Rc<Slot>,
+    params: PredictParams,
+    scope: Scope,
+) -> Result<Object<'env>> {
     let searcher = model.borrow().as_ref().ok_or_else(|| closed("the model"))?.model().searcher();
     let k = params.k as usize;
     let raw = env.raw();

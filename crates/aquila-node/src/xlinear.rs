@@ -156,7 +156,7 @@ impl ModelHandle {
 }
 
 /// Opens a model file; its memory is shared with everyone in the process who has the same file open.
-#[napi(ts_return_type = "Promise<ModelHandle>")]
+#[napi(catch_unwind, ts_return_type = "Promise<ModelHandle>")]
 pub fn open_model<'env>(
     env: &'env Env,
     path: String,
@@ -174,7 +174,7 @@ pub fn open_model<'env>(
 }
 
 /// Takes the bytes of a model file.
-#[napi(ts_return_type = "Promise<ModelHandle>")]
+#[napi(catch_unwind, ts_return_type = "Promise<ModelHandle>")]
 pub fn model_from_bytes<'env>(
     env: &'env Env,
     bytes: &[u8],
@@ -212,7 +212,7 @@ fn read_tree(labels: usize, arrays: &[Unknown<'_>]) -> Result<LabelTree> {
 }
 
 /// Learns a model. Resolves to `{ model, report }`.
-#[napi(ts_return_type = "Promise<{ model: ModelHandle, report: Report }>")]
+#[napi(catch_unwind, ts_return_type = "Promise<{ model: ModelHandle, report: Report }>")]
 #[allow(clippy::too_many_arguments)] // Matrices cannot stand inside an options object of Node-API.
 pub fn train<'env>(
     env: &'env Env,
@@ -229,7 +229,8 @@ pub fn train<'env>(
     let params: TrainParams = params::read(&options)?;
     let tree = inputs.tree.map(|arrays| read_tree(y.cols(), &arrays)).transpose()?;
     let (label_vectors, relevance, negatives) = (csr(label_vectors)?, csr(relevance)?, csr(negatives)?);
-    let (label_names, metadata) = (inputs.label_names.unwrap_or_default(), inputs.metadata.unwrap_or_default());
+    let (label_names, metadata) =
+        (inputs.label_names.unwrap_or_default(), inputs.metadata.unwrap_or_default());
     let work = move |control: &aquila::Control| {
         let inputs = TrainInputs {
             tree,
@@ -265,7 +266,7 @@ pub struct Trained {
 }
 
 /// The forecast peak of memory of such a training, in bytes.
-#[napi(ts_return_type = "Promise<number>")]
+#[napi(catch_unwind, ts_return_type = "Promise<number>")]
 pub fn forecast<'env>(
     env: &'env Env,
     x: &Matrix,
@@ -280,7 +281,7 @@ pub fn forecast<'env>(
 }
 
 /// Checks training options and returns all values, defaults included.
-#[napi(ts_return_type = "Record<string, boolean | number | string>")]
+#[napi(catch_unwind, ts_return_type = "Record<string, boolean | number | string>")]
 pub fn check_train_options<'env>(
     env: &'env Env,
     #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
@@ -316,13 +317,13 @@ fn read_allowed(allowed: Option<Unknown<'_>>) -> Result<Option<Vec<u32>>> {
 #[napi]
 impl ModelHandle {
     /// Whether it is not closed.
-    #[napi(getter)]
+    #[napi(catch_unwind, getter)]
     pub fn is_open(&self) -> bool {
         self.slot.borrow().is_some()
     }
 
     /// What a user may know of it.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn info(&self) -> Result<Info> {
         let info = self.model()?.info();
         let (names, values): (Vec<_>, Vec<_>) = info.parts.params.values().into_iter().unzip();
@@ -343,13 +344,13 @@ impl ModelHandle {
     }
 
     /// The labels' names, one each or none at all.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn label_names(&self) -> Result<Vec<String>> {
         Ok(self.model()?.info().parts.label_names)
     }
 
     /// Copies the tree out.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn tree(&self) -> Result<TreeArrays> {
         let tree = self.model()?.tree().js()?;
         let layers = tree.layers().iter().map(|layer| LayerArrays {
@@ -360,7 +361,7 @@ impl ModelHandle {
     }
 
     /// Ranks labels of every row: of all labels, of the `allowed` ones, or of those `chosen` for each row.
-    #[napi(ts_return_type = "Promise<RankedArrays>")]
+    #[napi(catch_unwind, ts_return_type = "Promise<RankedArrays>")]
     pub fn predict<'env>(
         &self,
         env: &'env Env,
@@ -382,6 +383,7 @@ impl ModelHandle {
 
     /// A warm searcher for single queries: `{ search, labels, scores }`.
     #[napi(
+        catch_unwind,
         ts_return_type = "{ search(indices: Uint32Array, values: Float32Array): number, labels: Uint32Array, scores: Float32Array }"
     )]
     pub fn searcher<'env>(
@@ -399,7 +401,7 @@ impl ModelHandle {
     }
 
     /// Writes the model to a file, whole or not at all.
-    #[napi(ts_return_type = "Promise<void>")]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn save<'env>(&self, env: &'env Env, path: String, control: &mut Control) -> Result<Object<'env>> {
         let model = self.model()?;
         let work = move |_: &aquila::Control| model.save(&PathBuf::from(path));
@@ -407,14 +409,14 @@ impl ModelHandle {
     }
 
     /// Compares every byte with the file's checksums.
-    #[napi(ts_return_type = "Promise<void>")]
+    #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn verify<'env>(&self, env: &'env Env, control: &mut Control) -> Result<Object<'env>> {
         let model = self.model()?;
         job::run(env, "verify", control, move |_| model.verify(), |_, ()| Ok(()))
     }
 
     /// Lets go of the model, for its searchers too; running jobs keep theirs until they end.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn close(&mut self, env: Env) {
         self.slot.replace(None);
         account(&env, -std::mem::take(&mut self.counted));

@@ -1,0 +1,11 @@
+// Builds everything: the native library, the option types that come from its tables, the facade.
+// `--debug` builds the library with debug symbols and without link-time optimisation.
+import { bootstrap, root, run, tool } from './lib/run.mjs'
+
+bootstrap()
+const debug = process.argv.includes('--debug')
+const args = ['build', '--platform', '--manifest-path', 'crates/aquila-node/Cargo.toml']
+args.push('--output-dir', 'ts/native', '--js', 'binding.cjs', '--dts', 'binding.d.cts', '--no-const-enum')
+run(tool('napi'), debug ? args : [...args, '--release'])
+run(process.execPath, ['scripts/generate-options.mjs'])
+run(tool('tsc'), ['--project', 'tsconfig.build.json'], { cwd: root })
