@@ -7,11 +7,14 @@
 //! |---|---|---|
 //! | Extreme Classification Repository text, plain or gzip | [`read_xmc`] | [`write_xmc`] |
 //! | LIBSVM text, plain or gzip | [`read_libsvm`] | |
+//! | NumPy arrays, `.npy` | [`read_npy`] | [`write_npy`] |
+//! | SciPy sparse matrices, `.npz` | [`read_npz`] | [`write_npz`] |
 //!
 //! Readers check every byte they use: a broken or foreign file ends in a coded error that names the file and the
 //! line or member, before memory is taken for what the file only claims to hold. Writers go through
 //! [`write_atomically`]: a file is there whole or not at all.
 
+mod array;
 mod atomic;
 mod csr;
 mod dense;
@@ -19,9 +22,12 @@ mod features;
 mod grammar;
 mod libsvm;
 mod lines;
+mod npy;
+mod npz;
 mod number;
 mod source;
 mod xmc;
+mod zip;
 
 pub use atomic::write_atomically;
 pub use csr::{Csr, Row};
@@ -29,5 +35,7 @@ pub use dense::Dense;
 pub use features::Features;
 pub use libsvm::{LibsvmOptions, read_libsvm};
 pub use lines::Dataset;
+pub use npy::{read_npy, write_npy};
+pub use npz::{read_npz, write_npz};
 pub use source::Source;
 pub use xmc::{read_xmc, write_xmc};

@@ -1,0 +1,69 @@
+//! NumPy's `.npy` files.
+
+use super::array::{Header, header_bytes, reserve};
+use super::{Dense, write_atomically};
+use crate::error::{Error, Result, fail};
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::path::Path;
+
+/// Opens a file whose length is known: the measure of what its headers may claim.
+pub(super) fn open_regular(path: &Path) -> Result<(File, u64)> {
+    let file = File::open(path).map_err(|e| Error::io(path, &e))?;
+    let meta = file.metadata().map_err(|e| Error::io(path, &e))?;
+    if !meta.is_file() {
+        fail!(Io, "{}: no regular file: array files are read from disk only", path.display());
+    }
+    Ok((file, meta.len()))
+}
+
+/// Reads a `.npy` file of one or two dimensions as dense rows.
+///
+/// An array of one dimension becomes one column, a single number a 1 x 1 matrix. Floats of 2, 4 or 8 bytes, integers
+/// and bools of either byte order and memory order are read and rounded to f32.
+///
+/// ```
+/// # fn main() -> Result<(), aquila::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("a.npy");
+/// use aquila::Dense;
+/// use aquila::data::{read_npy, write_npy};
+///
+/// let dense = Dense::new(2, 2, vec![1.0, 2.0, 3.0, 4.0])?;
+/// write_npy(&path, &dense)?;
+/// assert_eq!(read_npy(&path)?, dense);
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_npy(path: impl AsRef<Path>) -> Result<Dense> {
+    let path = path.as_ref();
+    let (file, length) = open_regular(path)?;
+    read(BufReader::new(file), length).map_err(|e| e.at(path.display()))
+}
+
+fn read(mut input: BufReader<File>, length: u64) -> Result<Dense> {
+    let header = Header::read(&mut input, length)?;
+    let (rows, cols) = match header.shape[..] {
+        [] => (1, 1),
+        [rows] => (rows as usize, 1),
+        [rows, cols] => (rows as usize, cols as usize),
+        _ => fail!(ShapeMismatch, "{} dimensions: reshape to 2", header.shape.len()),
+    };
+    let values = header.floats(&mut input)?;
+    if !header.fortran || rows <= 1 || cols <= 1 {
+        return Dense::new(rows, cols, values);
+    }
+    let mut by_rows = reserve(values.len())?;
+    for i in 0..rows {
+        by_rows.extend((0..cols).map(|j| values[j * rows + i]));
+    }
+    Dense::new(rows, cols, by_rows)
+}
+
+/// Writes dense rows as a `.npy` file of little-endian f32. The file appears whole or not at all.
+pub fn write_npy(path: impl AsRef<Path>, dense: &Dense) -> Result<()> {
+    write_atomically(path, |file| {
+        file.write_all(&header_bytes("<f4", &format!("({}, {})", dense.rows(), dense.cols())))?;
+        dense.values().iter().try_for_each(|v| file.write_all(&v.to_le_bytes()))
+    })
+}

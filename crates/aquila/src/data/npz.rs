@@ -1,0 +1,261 @@
+//! Sparse matrices as `scipy.sparse.save_npz` writes them: a zip file with an array for each part.
+
+use super::array::{Header, Kind, fill, header_bytes, reserve};
+use super::npy::open_regular;
+use super::zip::{Zip, ZipWriter};
+use super::{Csr, write_atomically};
+use crate::error::{Result, fail};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Rows that a file by columns or by entries may always have, and beyond which each must be worth an entry. Such a
+/// file claims rows for free, but each costs a pointer in memory.
+const FREE_ROWS: usize = 16 << 20;
+/// Rows for each entry beyond [`FREE_ROWS`].
+const ROWS_PER_ENTRY: usize = 64;
+
+/// Reads a sparse matrix in CSR, CSC or COO form, stored or deflated.
+///
+/// Values of any real type are rounded to f32. Unsorted columns are sorted and duplicates summed, the meaning scipy
+/// gives them; explicit zeros stay. Every member's checksum is verified.
+///
+/// ```
+/// # fn main() -> Result<(), aquila::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("x.npz");
+/// use aquila::Csr;
+/// use aquila::data::{read_npz, write_npz};
+///
+/// let x = Csr::new(2, 3, vec![0, 2, 2], vec![0, 2], vec![0.5, -1.0])?;
+/// write_npz(&path, &x, true)?;
+/// assert_eq!(read_npz(&path)?, x);
+/// # Ok(())
+/// # }
+/// ```
+pub fn read_npz(path: impl AsRef<Path>) -> Result<Csr> {
+    let path = path.as_ref();
+    let (file, length) = open_regular(path)?;
+    let read = || {
+        let zip = Zip::open(file, length)?;
+        match read_format(&zip)?.as_str() {
+            "csr" => read_compressed(&zip, false),
+            "csc" => read_compressed(&zip, true),
+            "coo" => read_entries(&zip),
+            other => fail!(Unsupported, "a matrix in the form {other:?}: save it with `.tocsr()`"),
+        }
+    };
+    read().map_err(|e| e.at(path.display()))
+}
+
+/// The word in member `format`: bytes from Python 3, UCS-4 text from others.
+fn read_format(zip: &Zip) -> Result<String> {
+    zip.member("format.npy", |input, size| {
+        let header = Header::read(input, size)?;
+        if header.kind != Kind::Word || header.count != 1 {
+            fail!(Parse, "the form must be one word");
+        }
+        let mut bytes = vec![0; header.size];
+        fill(input, &mut bytes)?;
+        // The ASCII letters of either kind are its only non-zero bytes.
+        bytes.retain(|b| *b != 0);
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    })
+}
+
+fn read_shape(zip: &Zip) -> Result<[usize; 2]> {
+    zip.member("shape.npy", |input, size| {
+        let header = Header::read(input, size)?;
+        if header.count != 2 {
+            fail!(Parse, "a matrix has two sides but the shape has {}", header.count);
+        }
+        let mut sides = Vec::with_capacity(2);
+        header.integers(input, |side| match u32::try_from(side) {
+            Ok(side) => {
+                sides.push(side as usize);
+                Ok(())
+            }
+            Err(_) => fail!(Parse, "a side of {side} is not from 0 to {}", u32::MAX),
+        })?;
+        Ok([sides[0], sides[1]])
+    })
+}
+
+fn read_flat(input: &mut impl Read, size: u64) -> Result<Header> {
+    let header = Header::read(input, size)?;
+    if header.shape.len() != 1 {
+        fail!(Parse, "shape {:?} where one dimension belongs", header.shape);
+    }
+    Ok(header)
+}
+
+/// Ids from 0 to below `limit`.
+fn read_ids(zip: &Zip, name: &str, limit: usize) -> Result<Vec<u32>> {
+    zip.member(name, |input, size| {
+        let header = read_flat(input, size)?;
+        let mut ids: Vec<u32> = reserve(header.count)?;
+        header.integers(input, |id| match u32::try_from(id) {
+            Ok(id) if (id as usize) < limit => {
+                ids.push(id);
+                Ok(())
+            }
+            _ => fail!(
+                IndexOutOfRange,
+                "element {} is {id} but must be from 0 to below {limit}, the matrix's side",
+                ids.len()
+            ),
+        })?;
+        Ok(ids)
+    })
+}
+
+fn read_values(zip: &Zip, count: usize) -> Result<Vec<f32>> {
+    zip.member("data.npy", |input, size| {
+        let header = read_flat(input, size)?;
+        if header.count != count {
+            fail!(ShapeMismatch, "{} values for {count} indices", header.count);
+        }
+        header.floats(input)
+    })
+}
+
+/// CSR, and CSC as the CSR of its transpose.
+fn read_compressed(zip: &Zip, by_columns: bool) -> Result<Csr> {
+    let [rows, cols] = read_shape(zip)?;
+    let (major, minor) = if by_columns { (cols, rows) } else { (rows, cols) };
+    let pointers = zip.member("indptr.npy", |input, size| {
+        let header = read_flat(input, size)?;
+        if header.count != major + 1 {
+            fail!(ShapeMismatch, "{} pointers where the shape needs {}", header.count, major + 1);
+        }
+        let mut pointers: Vec<usize> = reserve(header.count)?;
+        header.integers(input, |end| {
+            let before = pointers.last().copied();
+            match usize::try_from(end) {
+                Ok(end) if before.is_none() && end != 0 => fail!(Parse, "the first pointer is {end}, not 0"),
+                Ok(end) if before.is_none_or(|b| b <= end) => pointers.push(end),
+                Err(_) if before.is_none() => fail!(Parse, "the first pointer is {end}, not 0"),
+                _ => fail!(
+                    UnsortedIndices,
+                    "pointer {} falls from {} to {end}",
+                    pointers.len(),
+                    before.unwrap_or_default()
+                ),
+            }
+            Ok(())
+        })?;
+        Ok(pointers)
+    })?;
+    let mut indices = read_ids(zip, "indices.npy", minor)?;
+    let mut values = read_values(zip, indices.len())?;
+    let end = pointers[major];
+    if end > indices.len() {
+        fail!(ShapeMismatch, "member indptr.npy: ends at {end} but there are {} indices", indices.len());
+    }
+    // As scipy, which may keep room behind the last entry.
+    indices.truncate(end);
+    values.truncate(end);
+    if by_columns {
+        check_rows(rows, end)?;
+        return Ok(Csr::from_unsorted(major, minor, pointers, indices, values)?.transpose());
+    }
+    Csr::from_unsorted(major, minor, pointers, indices, values)
+}
+
+/// COO: a row, a column and a value for each entry.
+fn read_entries(zip: &Zip) -> Result<Csr> {
+    let [rows, cols] = read_shape(zip)?;
+    let row_ids = read_ids(zip, "row.npy", rows)?;
+    let col_ids = read_ids(zip, "col.npy", cols)?;
+    if row_ids.len() != col_ids.len() {
+        fail!(
+            ShapeMismatch,
+            "member col.npy: {} columns for the {} rows of row.npy",
+            col_ids.len(),
+            row_ids.len()
+        );
+    }
+    let given = read_values(zip, row_ids.len())?;
+    check_rows(rows, row_ids.len())?;
+    let mut pointers = vec![0; rows + 1];
+    for i in &row_ids {
+        pointers[*i as usize + 1] += 1;
+    }
+    for i in 0..rows {
+        pointers[i + 1] += pointers[i];
+    }
+    let mut next = pointers.clone();
+    let mut indices = vec![0; given.len()];
+    let mut values = vec![0.0; given.len()];
+    for ((i, j), v) in row_ids.into_iter().zip(col_ids).zip(given) {
+        let place = &mut next[i as usize];
+        (indices[*place], values[*place]) = (j, v);
+        *place += 1;
+    }
+    Csr::from_unsorted(rows, cols, pointers, indices, values)
+}
+
+fn check_rows(rows: usize, entries: usize) -> Result<()> {
+    if rows > FREE_ROWS.saturating_add(entries.saturating_mul(ROWS_PER_ENTRY)) {
+        fail!(
+            MemoryLimit,
+            "member shape.npy: {rows} rows for {entries} entries would take {} bytes of row pointers: save the \
+             matrix with `.tocsr()` if that is meant",
+            (rows as u64 + 1) * 8
+        );
+    }
+    Ok(())
+}
+
+/// Writes a CSR matrix so that `scipy.sparse.load_npz` reads it, deflated where `compressed`.
+///
+/// Indices are written as int32 where everything fits, else as int64; values as float32. The file appears whole or
+/// not at all, and equal matrices give equal bytes.
+pub fn write_npz(path: impl AsRef<Path>, matrix: &Csr, compressed: bool) -> Result<()> {
+    let largest = matrix.nnz().max(matrix.rows()).max(matrix.cols());
+    let narrow = i32::try_from(largest).is_ok();
+    let descr = if narrow { "<i4" } else { "<i8" };
+    let put = |out: &mut dyn Write, number: u64| match narrow {
+        true => out.write_all(&(number as u32).to_le_bytes()),
+        false => out.write_all(&number.to_le_bytes()),
+    };
+    write_atomically(path, |file| {
+        let mut zip = ZipWriter::new(file, compressed);
+        zip.member("indices.npy", |out| {
+            array(out, descr, matrix.nnz(), matrix.indices(), |out, j| put(out, u64::from(*j)))
+        })?;
+        zip.member("indptr.npy", |out| {
+            array(out, descr, matrix.rows() + 1, matrix.indptr(), |out, p| put(out, *p as u64))
+        })?;
+        zip.member("format.npy", |out| {
+            out.write_all(&header_bytes("|S3", "()"))?;
+            out.write_all(b"csr")
+        })?;
+        zip.member("shape.npy", |out| {
+            array(out, "<i8", 2, &[matrix.rows(), matrix.cols()], |out, n| {
+                out.write_all(&(*n as u64).to_le_bytes())
+            })
+        })?;
+        zip.member("data.npy", |out| {
+            array(out, "<f4", matrix.nnz(), matrix.values(), |out, v| out.write_all(&v.to_le_bytes()))
+        })?;
+        zip.finish()
+    })
+}
+
+/// An array of one dimension, in blocks: a call through `dyn Write` for each element would cost more than the rest.
+fn array<T>(
+    out: &mut dyn Write,
+    descr: &str,
+    count: usize,
+    items: &[T],
+    put: impl Fn(&mut dyn Write, &T) -> io::Result<()>,
+) -> io::Result<()> {
+    out.write_all(&header_bytes(descr, &format!("({count},)")))?;
+    let mut block = Vec::new();
+    for part in items.chunks(8192) {
+        block.clear();
+        part.iter().try_for_each(|item| put(&mut block, item))?;
+        out.write_all(&block)?;
+    }
+    Ok(())
+}
