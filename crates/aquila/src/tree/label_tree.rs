@@ -17,7 +17,7 @@ pub struct TreeLayer {
 impl TreeLayer {
     /// Number of parents.
     pub fn parents(&self) -> usize {
-        self.starts.len() - 1
+        self.starts.len().saturating_sub(1)
     }
 
     /// Number of columns.
@@ -41,43 +41,55 @@ pub struct LabelTree {
 
 impl LabelTree {
     /// Takes layers after a check: pointers fit, every node has a child, every label has a slot, no label twice
-    /// under one parent.
+    /// under one parent. Cost O(n log n) in the children of the widest node, O(n) in all else; memory follows the
+    /// layers, never the number of labels that a file claims.
     pub fn new(labels: usize, layers: Vec<TreeLayer>) -> Result<Self> {
         if layers.is_empty() || labels == 0 {
             fail!(BadTree, "a tree needs at least one layer and one label");
         }
-        let mut seen = vec![false; labels];
+        if labels > NODE as usize {
+            fail!(BadTree, "{labels} labels pass the limit of {NODE}");
+        }
+        let columns: usize = layers.iter().map(TreeLayer::columns).sum();
+        // With more labels than columns, one of the first `columns + 1` labels has no slot.
+        let mut seen = vec![false; labels.min(columns + 1)];
+        let mut below: Vec<u32> = Vec::new();
         let mut nodes = 1;
         for (t, layer) in layers.iter().enumerate() {
+            if nodes == 0 {
+                fail!(BadTree, "layer {} has no inner nodes but layers follow it", t - 1);
+            }
             if layer.starts.len() != nodes + 1 {
                 fail!(
                     BadTree,
                     "layer {t} has {} parents but the layer above has {nodes} nodes",
-                    layer.starts.len() as i64 - 1
+                    layer.parents()
                 );
             }
             if layer.starts[0] != 0 || layer.starts[nodes] as usize != layer.labels.len() {
                 fail!(BadTree, "layer {t}: child ranges do not cover its {} columns", layer.labels.len());
             }
+            // First of all: only rising pointers up to the checked last one make every range below safe.
+            if let Some(p) = layer.starts.windows(2).position(|w| w[0] >= w[1]) {
+                fail!(BadTree, "layer {t}: node {p} has no children");
+            }
             for p in 0..nodes {
-                if layer.starts[p] >= layer.starts[p + 1] {
-                    fail!(BadTree, "layer {t}: node {p} has no children");
-                }
-                let mut below: Vec<u32> =
-                    layer.labels[layer.children(p)].iter().copied().filter(|l| *l != NODE).collect();
+                below.clear();
+                below.extend(layer.labels[layer.children(p)].iter().filter(|l| **l != NODE));
                 below.sort_unstable();
                 if let Some(w) = below.windows(2).find(|w| w[0] == w[1]) {
                     fail!(BadTree, "layer {t}: label {} hangs twice under node {p}", w[0]);
                 }
-                if let Some(&l) = below.iter().find(|l| **l as usize >= labels) {
+                if let Some(&l) = below.last().filter(|l| **l as usize >= labels) {
                     fail!(BadTree, "layer {t}: label {l} is not below the number of labels, {labels}");
                 }
-                below.iter().for_each(|l| seen[*l as usize] = true);
+                for &l in &below {
+                    if let Some(seen) = seen.get_mut(l as usize) {
+                        *seen = true;
+                    }
+                }
             }
             nodes = layer.labels.iter().filter(|l| **l == NODE).count();
-            if nodes == 0 && t + 1 < layers.len() {
-                fail!(BadTree, "layer {t} has no inner nodes but layers follow it");
-            }
         }
         if nodes > 0 {
             fail!(BadTree, "the last layer has {nodes} inner nodes without children");
@@ -90,10 +102,49 @@ impl LabelTree {
 
     /// A tree of one layer: all labels under the root, one-vs-all.
     pub fn flat(labels: usize) -> Result<Self> {
+        if labels > NODE as usize {
+            fail!(BadTree, "{labels} labels pass the limit of {NODE}");
+        }
         Self::new(
             labels,
             vec![TreeLayer { starts: vec![0, labels as u32], labels: (0..labels as u32).collect() }],
         )
+    }
+
+    /// Takes out layers of inner nodes from the top: each time, every inner node under the root goes and its
+    /// children hang under the root. Slots already there stay. A tree that has become flat stays as it is.
+    ///
+    /// A wide root saves the layers that send rows astray early and costs one product for each of its columns; the
+    /// idea is omikuji's `collapse_every_n_layers`, which widens every layer while we widen the root alone. Slots of
+    /// one label that meet under the root become one, in the first one's place. Cost O(width) each time.
+    pub fn collapse(mut self, times: u32) -> Self {
+        let mut met = Vec::new();
+        for _ in 0..times {
+            if self.layers.len() < 2 {
+                break;
+            }
+            let below = self.layers.remove(1);
+            let top = &mut self.layers[0];
+            met.clear();
+            met.resize(self.labels, false);
+            let mut parent = 0;
+            let mut joined = Vec::with_capacity(below.columns());
+            let mut hang = |column: u32| {
+                if column == NODE || !std::mem::replace(&mut met[column as usize], true) {
+                    joined.push(column);
+                }
+            };
+            for &column in &top.labels {
+                if column == NODE {
+                    below.labels[below.children(parent)].iter().copied().for_each(&mut hang);
+                    parent += 1;
+                } else {
+                    hang(column);
+                }
+            }
+            *top = TreeLayer { starts: vec![0, joined.len() as u32], labels: joined };
+        }
+        self
     }
 
     /// Number of labels.
