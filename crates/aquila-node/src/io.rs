@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::job::{self, Control};
-use crate::matrix::Matrix;
+use crate::matrix::{DenseMatrix, Matrix};
 use aquila::data::{self, Dataset, LibsvmOptions};
 use napi::Env;
 use napi::bindgen_prelude::Object;
@@ -66,5 +66,52 @@ pub fn write_xmc<'env>(
 ) -> Result<Object<'env>> {
     let (x, y) = (x.features()?, y.features()?);
     let work = move |_: &aquila::Control| data::write_xmc(path, &x.as_csr(), y.sparse());
+    job::run(env, "write", control, work, |_, ()| Ok(()))
+}
+
+/// Reads a sparse matrix that SciPy saved.
+#[napi(catch_unwind, ts_return_type = "Promise<Matrix>")]
+pub fn read_npz<'env>(env: &'env Env, path: String, control: &mut Control) -> Result<Object<'env>> {
+    let work = move |control: &aquila::Control| {
+        let csr = data::read_npz(path)?;
+        control.check().map(|()| csr)
+    };
+    job::run(env, "read", control, work, |env, csr| Ok(Matrix::new(&env, csr.into())))
+}
+
+/// Writes a sparse matrix so that SciPy reads it.
+#[napi(catch_unwind, ts_return_type = "Promise<void>")]
+pub fn write_npz<'env>(
+    env: &'env Env,
+    path: String,
+    matrix: &Matrix,
+    compressed: bool,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let matrix = matrix.features()?;
+    let work = move |_: &aquila::Control| data::write_npz(path, &matrix.as_csr(), compressed);
+    job::run(env, "write", control, work, |_, ()| Ok(()))
+}
+
+/// Reads a dense matrix that NumPy saved.
+#[napi(catch_unwind, ts_return_type = "Promise<DenseMatrix>")]
+pub fn read_npy<'env>(env: &'env Env, path: String, control: &mut Control) -> Result<Object<'env>> {
+    let work = move |control: &aquila::Control| {
+        let dense = data::read_npy(path)?;
+        control.check().map(|()| dense)
+    };
+    job::run(env, "read", control, work, |env, dense| Ok(DenseMatrix::new(&env, dense)))
+}
+
+/// Writes a dense matrix so that NumPy reads it.
+#[napi(catch_unwind, ts_return_type = "Promise<void>")]
+pub fn write_npy<'env>(
+    env: &'env Env,
+    path: String,
+    dense: &DenseMatrix,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let dense = dense.dense()?;
+    let work = move |_: &aquila::Control| data::write_npy(path, &dense);
     job::run(env, "write", control, work, |_, ()| Ok(()))
 }

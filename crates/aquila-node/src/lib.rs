@@ -1,7 +1,7 @@
 //! Node-API bindings: conversion, jobs, errors; no algorithm.
 //!
 //! One module for each concept, named as the facade's files: [`error`], [`params`], [`matrix`], [`io`],
-//! [`job`], [`xlinear`], [`query`], [`metrics`]. Everything here is called by the TypeScript facade alone; its
+//! [`job`], [`tree`], [`xlinear`] with its [`registry`], [`query`], [`metrics`]. Everything here is called by the TypeScript facade alone; its
 //! types are not public.
 
 pub mod error;
@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod params;
 pub mod query;
 pub mod registry;
+pub mod tree;
 pub mod xlinear;
 
 use napi_derive::napi;

@@ -1,14 +1,13 @@
 //! Training, and the model behind a handle.
 
-use crate::error::{IntoJs, Result, closed, error};
+use crate::error::{IntoJs, Result, closed};
 use crate::job::{self, Control};
 use crate::matrix::{Matrix, Numbers, account, to_u32};
 use crate::params::{self, OptionValue};
+use crate::tree::TreeHandle;
 use crate::{query, registry};
-use aquila::ErrorCode::BadTree;
 use aquila::Features;
 use aquila::params::Params;
-use aquila::tree::{LabelTree, NODE, TreeLayer};
 use aquila::xlinear::{self as engine, Model, PredictParams, Ranked, Scope, TrainInputs, TrainParams};
 use napi::bindgen_prelude::{Float32Array, JsObjectValue, Object, ObjectFinalize, Uint32Array};
 use napi::{Env, Unknown};
@@ -38,24 +37,6 @@ impl Opened {
 
 /// Where a model's handle and its searchers look for it: closing empties the place for all of them.
 pub type Slot = RefCell<Option<Opened>>;
-
-/// One layer of a tree, as typed arrays.
-#[napi(object, object_from_js = false)]
-pub struct LayerArrays {
-    /// Children of parent `p` are the columns `starts[p]..starts[p + 1]`.
-    pub starts: Uint32Array,
-    /// For each column its label, or 2³² − 1 for an inner node.
-    pub labels: Uint32Array,
-}
-
-/// A tree as typed arrays.
-#[napi(object, object_from_js = false)]
-pub struct TreeArrays {
-    /// Number of labels.
-    pub labels: u32,
-    /// The layers, root first.
-    pub layers: Vec<LayerArrays>,
-}
 
 /// What a user may know of a model.
 #[napi(object, object_from_js = false)]
@@ -117,10 +98,7 @@ pub struct RankedArrays {
 
 /// What training may be given beside rows and labels.
 #[napi(object, object_to_js = false)]
-pub struct Inputs<'a> {
-    /// A tree of the user's own: starts and labels of each layer in turn.
-    #[napi(ts_type = "Uint32Array[]")]
-    pub tree: Option<Vec<Unknown<'a>>>,
+pub struct Inputs {
     /// Names of the labels, one a line.
     pub label_names: Option<Vec<String>>,
     /// A JSON text to keep with the model.
@@ -200,17 +178,6 @@ fn owned(matrix: Option<Arc<Features>>) -> Option<aquila::Csr> {
     matrix.map(|m| m.sparse().clone())
 }
 
-fn read_tree(labels: usize, arrays: &[Unknown<'_>]) -> Result<LabelTree> {
-    let layers = arrays.chunks(2).map(|pair| match pair {
-        [starts, labels] => Ok(TreeLayer {
-            starts: Numbers::read(starts, "starts")?.to_whole("starts")?,
-            labels: Numbers::read(labels, "labels")?.to_whole("labels")?,
-        }),
-        _ => Err(error(BadTree, "a layer of the tree lacks its labels")),
-    });
-    LabelTree::new(labels, layers.collect::<Result<_>>()?).js()
-}
-
 /// Learns a model. Resolves to `{ model, report }`.
 #[napi(catch_unwind, ts_return_type = "Promise<{ model: ModelHandle, report: Report }>")]
 #[allow(clippy::too_many_arguments)] // Matrices cannot stand inside an options object of Node-API.
@@ -219,7 +186,8 @@ pub fn train<'env>(
     x: &Matrix,
     y: &Matrix,
     #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
-    inputs: Inputs<'_>,
+    inputs: Inputs,
+    tree: Option<&TreeHandle>,
     label_vectors: Option<&Matrix>,
     relevance: Option<&Matrix>,
     negatives: Option<&Matrix>,
@@ -227,7 +195,7 @@ pub fn train<'env>(
 ) -> Result<Object<'env>> {
     let (x, y) = (x.features()?, y.features()?);
     let params: TrainParams = params::read(&options)?;
-    let tree = inputs.tree.map(|arrays| read_tree(y.cols(), &arrays)).transpose()?;
+    let tree = tree.map(|t| t.tree().clone());
     let (label_vectors, relevance, negatives) = (csr(label_vectors)?, csr(relevance)?, csr(negatives)?);
     let (label_names, metadata) =
         (inputs.label_names.unwrap_or_default(), inputs.metadata.unwrap_or_default());
@@ -349,15 +317,10 @@ impl ModelHandle {
         Ok(self.model()?.info().parts.label_names)
     }
 
-    /// Copies the tree out.
+    /// The tree.
     #[napi(catch_unwind)]
-    pub fn tree(&self) -> Result<TreeArrays> {
-        let tree = self.model()?.tree().js()?;
-        let layers = tree.layers().iter().map(|layer| LayerArrays {
-            starts: Uint32Array::new(layer.starts.clone()),
-            labels: Uint32Array::new(layer.labels.clone()),
-        });
-        Ok(TreeArrays { labels: tree.labels() as u32, layers: layers.collect() })
+    pub fn tree(&self) -> Result<TreeHandle> {
+        self.model()?.tree().js().map(TreeHandle::new)
     }
 
     /// Ranks labels of every row: of all labels, of the `allowed` ones, or of those `chosen` for each row.
@@ -422,7 +385,3 @@ impl ModelHandle {
         account(&env, -std::mem::take(&mut self.counted));
     }
 }
-
-/// The id of an inner node in [`LayerArrays::labels`].
-#[napi]
-pub const INNER_NODE: u32 = NODE;
