@@ -6,7 +6,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`error`] | the one error type: code, message, cure |
-//! | [`params`] | how a parameter states its meaning, range and default once |
+//! | [`mod@params`] | how a parameter states its meaning, range and default once |
+//! | [`rng`] | seeded random numbers, the same on every platform |
 //! | [`control`] | threads, cancellation, progress and the memory limit of a heavy call |
 //! | [`data`] | matrices in memory; readers and writers of every file format |
 //! | [`kernels`] | the only `unsafe` arithmetic, each with a scalar twin |
@@ -24,6 +25,7 @@ pub mod kernels;
 pub mod linear;
 pub mod metrics;
 pub mod params;
+pub mod rng;
 pub mod tree;
 pub mod xlinear;
 

@@ -1,6 +1,6 @@
 //! How a parameter states its name, meaning, range and default: once.
 //!
-//! A struct written inside [`params!`](crate::params) gets its `Default`, a table of [`ParamSpec`]s and a checked
+//! A struct written inside [`params!`](crate::params!) gets its `Default`, a table of [`ParamSpec`]s and a checked
 //! [`Params::set`]. The command line's help, the TypeScript option types and every check read that table.
 
 use crate::error::{Error, ErrorCode, Result};
@@ -135,7 +135,7 @@ impl ParamType for bool {
     }
 }
 
-/// A set of parameters written with [`params!`](crate::params).
+/// A set of parameters written with [`params!`](crate::params!).
 pub trait Params: Default {
     /// The table of all parameters, in the order of the struct.
     fn specs() -> Vec<ParamSpec>;

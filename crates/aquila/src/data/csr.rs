@@ -209,6 +209,11 @@ impl Csr {
         Self { rows: self.cols, cols: self.rows, indptr, indices, values }
     }
 
+    /// Column ids and values, taken out.
+    pub(crate) fn into_entries(self) -> (Vec<u32>, Vec<f32>) {
+        (self.indices, self.values)
+    }
+
     /// Bytes held in memory.
     pub fn bytes(&self) -> u64 {
         (self.indptr.len() * size_of::<usize>() + self.nnz() * 8) as u64

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 const BOMB_FLOOR: u64 = 64 << 20;
 /// Unpacked bytes for each packed byte beyond the floor. Matrices as text pack 3 to 10 times; deflate's own limit
 /// is about 1030 times.
-const BOMB_RATIO: u64 = 250;
+const BOMB_RATIO: u64 = 100;
 const BUFFER: usize = 128 << 10;
 
 /// The bytes of a file in order; gzip is unpacked on the way.

@@ -96,6 +96,9 @@ impl Zip {
         let end = tail.windows(4).rposition(|w| w == END).ok_or_else(broken)?;
         let read = || Some((u16_at(&tail, end + 10)?, u32_at(&tail, end + 12)?, u32_at(&tail, end + 16)?));
         let (members, size, offset) = read().ok_or_else(broken)?;
+        if u16_at(&tail, end + 20).is_none_or(|comment| end + 22 + usize::from(comment) > tail.len()) {
+            return Err(broken());
+        }
         let locator = end.checked_sub(20).filter(|at| tail[*at..].starts_with(LOCATOR64));
         let Some(locator) = locator else {
             return Ok((members.into(), size.into(), offset.into()));

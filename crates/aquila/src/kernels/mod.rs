@@ -3,6 +3,9 @@
 //! Every kernel exists as safe scalar code that is always compiled; the vector forms are chosen at run time by
 //! what the processor offers ([`Isa::detect`]) and tested against the scalar twin.
 
+pub mod dcd;
+mod lanes;
+
 /// An instruction set that kernels are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
@@ -62,4 +65,16 @@ impl Isa {
     fn of_processor() -> Self {
         Self::Scalar
     }
+}
+
+/// Asks the caches for the line at this address. Any address is allowed.
+#[inline(always)]
+pub(crate) fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }

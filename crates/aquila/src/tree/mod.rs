@@ -1,7 +1,17 @@
 //! The label tree: label vectors, k-means over them, and the tree that comes out.
 
+mod bisect;
+mod build;
 mod exchange_chain;
 mod exchange_json;
+mod kary;
 mod label_tree;
+mod points;
+mod vectors;
 
+pub use bisect::Bisection;
+pub use build::{Shape, Split, build};
+pub use kary::Clustering;
 pub use label_tree::{LabelTree, NODE, TreeLayer};
+pub use points::Points;
+pub use vectors::{given, pifa, pii};

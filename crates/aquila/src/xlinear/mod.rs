@@ -1,8 +1,12 @@
 //! Partition-based extreme classification: a linear classifier at every edge of a label tree.
 
 mod block;
+mod layers;
 mod model;
+mod node;
 mod params;
+mod positives;
+mod relevance;
 mod train;
 mod weight_format;
 

@@ -140,6 +140,13 @@ crate::params! {
     }
 }
 
+impl ModelParams {
+    /// Bytes of one weight.
+    pub fn weights_bytes(&self) -> u64 {
+        super::WeightFormat::new(self.weights, 1.0).bytes() as u64
+    }
+}
+
 /// All parameters of training.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TrainParams {

@@ -1,10 +1,23 @@
 //! Training: label vectors, tree, layers, layout.
+//!
+//! The data's way: rows are scaled ([`TrainRows`]), labels become vectors and a tree ([`crate::tree`]), labels are
+//! carried up the tree ([`Positives`]), every node's classifiers are learned ([`Trainer`]) and laid out
+//! ([`Model::assemble`]).
 
-use super::{Model, TrainParams};
-use crate::control::Control;
+use super::block::Block;
+use super::layers::{LayerJob, Trainer};
+use super::node::TrainRows;
+use super::positives::Positives;
+use super::relevance;
+use super::{
+    Model, ModelParts, Negatives, PredictParams, Relevance, Scope, SplitKind, TrainParams, VectorKind,
+    WeightFormat,
+};
+use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
-use crate::tree::LabelTree;
+use crate::tree::{self, Bisection, Clustering, LabelTree, NODE, Shape, Split, TreeLayer};
+use std::time::Instant;
 
 /// What training may be given beside rows and labels.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +28,8 @@ pub struct TrainInputs {
     pub label_vectors: Option<Csr>,
     /// Relevance of each label of each row, with exactly the labels' pattern.
     pub relevance: Option<Csr>,
-    /// Further negatives: rows × labels; a listed label learns from the row though the tree would not show it.
+    /// Further negatives: rows × labels; a row learns at every leaf of a listed label though the tree would not
+    /// show it there.
     pub negatives: Option<Csr>,
     /// One name a label, or none at all.
     pub label_names: Vec<String>,
@@ -48,12 +62,252 @@ pub fn train(
     inputs: TrainInputs,
     control: &Control,
 ) -> Result<(Model, TrainReport)> {
-    let _ = (x, y, params, inputs, control);
-    fail!(Unsupported, "stub")
+    check(x, y, &inputs)?;
+    let forecast_bytes = forecast(x, y, params);
+    if control.memory_limit > 0 && forecast_bytes > control.memory_limit {
+        fail!(
+            MemoryLimit,
+            "training is forecast to need {} MB, more than the limit of {} MB: raise the limit, or lower \
+             tree.vectorEntries or the number of features",
+            forecast_bytes.div_ceil(1 << 20),
+            control.memory_limit >> 20
+        );
+    }
+    control.install(|| run(x, y, params, inputs, forecast_bytes, control))?
+}
+
+fn check(x: &Features, y: &Csr, inputs: &TrainInputs) -> Result<()> {
+    let (rows, labels) = (x.rows(), y.cols());
+    if rows != y.rows() {
+        fail!(ShapeMismatch, "x has {rows} rows but y has {}", y.rows());
+    }
+    if rows == 0 || x.cols() == 0 || labels == 0 {
+        fail!(InvalidArgument, "cannot train on {rows} rows, {} features and {labels} labels", x.cols());
+    }
+    if y.values().iter().all(|v| *v == 0.0) {
+        fail!(InvalidArgument, "y has no labels at all: nothing can be learned");
+    }
+    if let Some(tree) = &inputs.tree
+        && tree.labels() != labels
+    {
+        fail!(ShapeMismatch, "the tree has {} labels but y has {labels} columns", tree.labels());
+    }
+    if let Some(v) = &inputs.label_vectors
+        && v.rows() != labels
+    {
+        fail!(ShapeMismatch, "there are {} label vectors but y has {labels} columns", v.rows());
+    }
+    if let Some(r) = &inputs.relevance {
+        if r.indptr() != y.indptr() || r.indices() != y.indices() || r.cols() != labels {
+            fail!(ShapeMismatch, "relevance must have exactly the labels' pattern");
+        }
+        if let Some(v) = r.values().iter().find(|v| **v < 0.0) {
+            fail!(InvalidArgument, "Expected relevances of at least 0 but received {v}");
+        }
+    }
+    if let Some(n) = &inputs.negatives
+        && (n.rows() != rows || n.cols() != labels)
+    {
+        fail!(ShapeMismatch, "negatives are {} x {} but must be {rows} x {labels}", n.rows(), n.cols());
+    }
+    if !inputs.label_names.is_empty() && inputs.label_names.len() != labels {
+        fail!(ShapeMismatch, "there are {} label names but y has {labels} columns", inputs.label_names.len());
+    }
+    Ok(())
+}
+
+fn run(
+    x: &Features,
+    y: &Csr,
+    params: &TrainParams,
+    inputs: TrainInputs,
+    forecast_bytes: u64,
+    control: &Control,
+) -> Result<(Model, TrainReport)> {
+    let since = Instant::now();
+    let mut report = TrainReport { forecast_bytes, ..TrainReport::default() };
+    let mut lap = {
+        let mut last = 0.0;
+        move || {
+            let now = since.elapsed().as_secs_f64();
+            now - std::mem::replace(&mut last, now)
+        }
+    };
+    let tell = |stage, done| {
+        let (rows, labels) = (x.rows() as u64, y.cols() as u64);
+        let seconds = since.elapsed().as_secs_f64();
+        control.report(&Progress { stage, done, total: 1, rows, labels, seconds, eta: -1.0 });
+    };
+    let x = x.as_csr();
+    let rows = TrainRows::new(&x, params.model.normalize);
+    let tree = match inputs.tree {
+        Some(tree) => tree,
+        None => {
+            tell("labelVectors", 0);
+            let vectors = vectors(&rows, y, inputs.label_vectors.as_ref(), params, control)?;
+            report.label_vectors = lap();
+            tell("tree", 0);
+            tree::build(vectors, &shape(params), control)?.collapse(params.tree.collapse)
+        }
+    };
+    report.tree = lap();
+    let format = WeightFormat::new(params.model.weights, params.solver.threshold);
+    let trainer = Trainer { rows: &rows, params: &params.solver, format, control, since };
+    let parts = ModelParts {
+        features: x.cols(),
+        params: params.clone(),
+        seed: control.seed,
+        label_names: inputs.label_names,
+        metadata: inputs.metadata,
+    };
+    let weights = inputs.relevance.as_ref().unwrap_or(y);
+    let mut positives = Positives::of_labels(weights, &tree);
+    relevance::scale(&mut positives, params.solver.relevance_norm);
+    let more = inputs.negatives.as_ref().map(|n| Positives::of_labels(n, &tree));
+    let weighted = |t: usize| match params.solver.relevance {
+        Relevance::Off => false,
+        Relevance::Induce => true,
+        Relevance::Leaves => t + 1 == tree.layers().len(),
+    };
+    let job = |t: usize| LayerJob {
+        number: t as u32,
+        layer: &tree.layers()[t],
+        positives: &positives[t],
+        more: None,
+        weighted: weighted(t),
+    };
+    let given = |t: usize| more.as_ref().map(|m: &Vec<Positives>| &m[t]);
+    let blocks = if params.solver.negatives == Negatives::Siblings {
+        let jobs: Vec<_> = (0..tree.layers().len()).map(|t| LayerJob { more: given(t), ..job(t) }).collect();
+        trainer.train(&jobs)?
+    } else {
+        let mut blocks = Vec::new();
+        for t in 0..tree.layers().len() {
+            let mut learn = given(t).cloned().unwrap_or_else(|| Positives::none(tree.layers()[t].parents()));
+            if t > 0 {
+                learn = learn.and(matched(&x, &tree, t, &parts, format, &blocks, params, control)?);
+            }
+            blocks.extend(trainer.train(&[LayerJob { more: Some(&learn), ..job(t) }])?);
+        }
+        blocks
+    };
+    drop(positives);
+    drop(rows);
+    report.layers = lap();
+    tell("layout", 0);
+    let model = Model::assemble(parts, &tree, format, blocks, control)?;
+    report.layout = lap();
+    report.total = since.elapsed().as_secs_f64();
+    tell("layout", 1);
+    Ok((model, report))
+}
+
+fn vectors(
+    rows: &TrainRows<'_>,
+    y: &Csr,
+    own: Option<&Csr>,
+    params: &TrainParams,
+    control: &Control,
+) -> Result<Csr> {
+    let keep = params.tree.vector_entries as usize;
+    if let Some(own) = own {
+        return tree::given(own, keep, control);
+    }
+    let labels_rows = y.transpose();
+    match params.tree.vectors {
+        VectorKind::Pifa => tree::pifa(rows.matrix(), rows.values(), &labels_rows, keep, control),
+        VectorKind::Pii => tree::pii(&labels_rows, keep, control),
+    }
+}
+
+fn shape(params: &TrainParams) -> Shape {
+    let p = &params.tree;
+    let split = match p.split {
+        SplitKind::Balanced => Split::Balanced(Bisection {
+            spherical: p.spherical,
+            iterations: p.iterations,
+            sample: p.sample as usize,
+        }),
+        SplitKind::Kary => {
+            Split::Kary(Clustering { k: p.arity as usize, spherical: p.spherical, iterations: p.iterations })
+        }
+    };
+    Shape { max_leaf: p.max_leaf as usize, arity: p.arity as usize, split }
+}
+
+/// Which rows the layers above `t`, already trained, send to each parent of layer `t`: the beam's nodes.
+#[expect(clippy::too_many_arguments, reason = "the state of one training, named by its one caller")]
+fn matched(
+    x: &Csr,
+    tree: &LabelTree,
+    t: usize,
+    parts: &ModelParts,
+    format: WeightFormat,
+    blocks: &[Block],
+    params: &TrainParams,
+    control: &Control,
+) -> Result<Positives> {
+    let parts = ModelParts { label_names: Vec::new(), ..parts.clone() };
+    let top = matcher(tree, t)?;
+    let nodes = tree.layers()[t].parents();
+    let model = Model::assemble(parts, &top, format, blocks.to_vec(), control)?;
+    let search = PredictParams {
+        k: top.labels() as u32,
+        beam: params.solver.matcher_beam,
+        ..PredictParams::default()
+    };
+    let found = model.predict(&Features::from(x.clone()), &search, &Scope::All, control)?;
+    let mut pairs: Vec<Vec<u32>> = vec![Vec::new(); nodes];
+    for i in 0..x.rows() {
+        let span = found.indptr[i]..found.indptr[i + 1];
+        let beam = found.labels[span].iter().filter(|l| (**l as usize) < nodes);
+        beam.take(params.solver.matcher_beam as usize).for_each(|l| pairs[*l as usize].push(i as u32));
+    }
+    Ok(Positives::of_rows(&pairs))
+}
+
+/// The layers above `t` as a tree of their own, whose labels are the nodes that have children in layer `t`; slots
+/// of the upper layers come after them.
+fn matcher(tree: &LabelTree, t: usize) -> Result<LabelTree> {
+    let nodes = tree.layers()[t].parents() as u32;
+    let mut layers: Vec<TreeLayer> = tree.layers()[..t].to_vec();
+    let (mut node, mut other) = (0, nodes);
+    for (depth, layer) in layers.iter_mut().enumerate() {
+        for label in &mut layer.labels {
+            let next = if *label != NODE {
+                &mut other
+            } else if depth + 1 == t {
+                &mut node
+            } else {
+                continue;
+            };
+            *label = *next;
+            *next += 1;
+        }
+    }
+    LabelTree::new(other as usize, layers)
 }
 
 /// The forecast peak of memory of such a training, in bytes, the two matrices included.
+///
+/// It counts what is known (the matrices, a scaled copy, the label vectors twice while the tree is built, the
+/// solver's state on each thread) and estimates the weights by the entries of positive rows, an upper bound on all
+/// sets that we measured.
 pub fn forecast(x: &Features, y: &Csr, params: &TrainParams) -> u64 {
-    let _ = params;
-    x.sparse().bytes() + y.bytes()
+    let (n, d, labels) = (x.rows() as u64, x.cols() as u64, y.cols() as u64);
+    let nnz = x.sparse().nnz() as u64 + x.dense().map_or(0, |d| d.values().len() as u64);
+    let a_row = nnz.div_ceil(n.max(1));
+    let matrices = x.sparse().bytes() + x.dense().map_or(0, |d| d.values().len() as u64 * 4) + y.bytes();
+    let kept = match params.tree.vector_entries {
+        0 => d,
+        k => u64::from(k),
+    };
+    let support = y.nnz() as u64 * a_row;
+    let vectors = support.min(labels * kept.min(d)) * 8;
+    let block = 64 * (n + d);
+    let weights = support.min(labels * d);
+    let bytes = params.model.weights_bytes();
+    let blocks = weights * (5 + bytes) / 2;
+    let layout = weights * (2 + bytes) / 2;
+    matrices + nnz * 4 + (vectors * 5 / 2).max(2 * block + blocks + layout)
 }

@@ -1,0 +1,420 @@
+//! A few floats side by side: what the solver steps through sibling labels with.
+//!
+//! One trait, four shapes of it: plain arrays on every target, and the x86-64 registers of 4, 8 and 16 floats.
+//! A function that is generic over [`Lanes`] and marked `inline(always)` becomes vector code inside a
+//! `#[target_feature]` function, as in the vector trait of aho-corasick's packed searchers.
+
+use super::Isa;
+
+/// A vector of `N` floats.
+///
+/// # Safety
+/// The methods of an x86-64 implementation may only run where its instruction set was detected. `load` and
+/// `store` need `N` valid floats at the pointer.
+pub(crate) unsafe trait Lanes: Copy {
+    /// How many floats.
+    const N: usize;
+    /// Reads `N` floats.
+    unsafe fn load(from: *const f32) -> Self;
+    /// Writes `N` floats.
+    unsafe fn store(self, to: *mut f32);
+    /// The same float in every lane.
+    unsafe fn splat(v: f32) -> Self;
+    /// `self + other`.
+    unsafe fn add(self, other: Self) -> Self;
+    /// `self - other`.
+    unsafe fn sub(self, other: Self) -> Self;
+    /// `self * other`.
+    unsafe fn mul(self, other: Self) -> Self;
+    /// `self / other`.
+    unsafe fn div(self, other: Self) -> Self;
+    /// The smaller of each lane.
+    unsafe fn min(self, other: Self) -> Self;
+    /// The larger of each lane.
+    unsafe fn max(self, other: Self) -> Self;
+    /// `self * b + c`, fused where the set has it.
+    unsafe fn mul_add(self, b: Self, c: Self) -> Self;
+    /// A bit for each lane where `self < other`.
+    unsafe fn less(self, other: Self) -> u32;
+    /// Lanes of `yes` where the bit is set, of `no` elsewhere.
+    unsafe fn select(bits: u32, yes: Self, no: Self) -> Self;
+}
+
+/// Work that is written once over [`Lanes`]. Mark `run` as `inline(always)`: it takes on the instruction set of the
+/// function that [`dispatch`] calls it from.
+pub(crate) trait Work {
+    /// What comes out.
+    type Out;
+    /// Does the work.
+    ///
+    /// # Safety
+    /// The instruction set of `V` must have been detected.
+    unsafe fn run<V: Lanes>(self) -> Self::Out;
+}
+
+/// Runs the work with this many lanes (4, 8 or 16), in the registers of the instruction set.
+pub(crate) fn dispatch<W: Work>(isa: Isa, width: usize, work: W) -> W::Out {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn avx2<V: Lanes, W: Work>(work: W) -> W::Out {
+            // SAFETY: callers of this function detected AVX2 and FMA.
+            unsafe { work.run::<V>() }
+        }
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        fn avx512<V: Lanes, W: Work>(work: W) -> W::Out {
+            // SAFETY: callers of this function detected AVX-512.
+            unsafe { work.run::<V>() }
+        }
+        let isa = isa.min(Isa::of_processor());
+        // SAFETY: `isa` is no more than what the processor was found to have.
+        unsafe {
+            match (isa, width) {
+                (Isa::Avx512, 16) => return avx512::<x86::X16, W>(work),
+                (Isa::Avx512, 8) => return avx512::<x86::X8, W>(work),
+                (Isa::Avx512, 4) => return avx512::<x86::X4, W>(work),
+                (Isa::Avx2, 16) => return avx2::<x86::X8x2, W>(work),
+                (Isa::Avx2, 8) => return avx2::<x86::X8, W>(work),
+                (Isa::Avx2, 4) => return avx2::<x86::X4, W>(work),
+                _ => {}
+            }
+        }
+    }
+    let _ = isa;
+    // SAFETY: plain code needs no instruction set.
+    unsafe {
+        match width {
+            4 => work.run::<Plain<4>>(),
+            8 => work.run::<Plain<8>>(),
+            16 => work.run::<Plain<16>>(),
+            _ => panic!("lanes come in 4, 8 or 16, not {width}"),
+        }
+    }
+}
+
+/// The scalar twin.
+#[derive(Clone, Copy)]
+pub(crate) struct Plain<const W: usize>([f32; W]);
+
+impl<const W: usize> Plain<W> {
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
+        let mut out = self;
+        for (o, b) in out.0.iter_mut().zip(other.0) {
+            *o = f(*o, b);
+        }
+        out
+    }
+}
+
+// SAFETY: plain Rust, no instruction set needed; pointers are used as the trait allows.
+unsafe impl<const W: usize> Lanes for Plain<W> {
+    const N: usize = W;
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller vouches for N floats at `from`; an array of f32 has the alignment of f32.
+        Self(unsafe { from.cast::<[f32; W]>().read() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: as in `load`.
+        unsafe { to.cast::<[f32; W]>().write(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn splat(v: f32) -> Self {
+        Self([v; W])
+    }
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        self.zip(other, |a, b| a + b)
+    }
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        self.zip(other, |a, b| a - b)
+    }
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        self.zip(other, |a, b| a * b)
+    }
+    #[inline(always)]
+    unsafe fn div(self, other: Self) -> Self {
+        self.zip(other, |a, b| a / b)
+    }
+    #[inline(always)]
+    unsafe fn min(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    unsafe fn mul_add(self, b: Self, c: Self) -> Self {
+        let mut out = c;
+        for ((o, a), b) in out.0.iter_mut().zip(self.0).zip(b.0) {
+            *o += a * b;
+        }
+        out
+    }
+    #[inline(always)]
+    unsafe fn less(self, other: Self) -> u32 {
+        self.0.iter().zip(other.0).enumerate().fold(0, |bits, (i, (a, b))| bits | u32::from(*a < b) << i)
+    }
+    #[inline(always)]
+    unsafe fn select(bits: u32, yes: Self, no: Self) -> Self {
+        let mut out = no;
+        for (i, (o, y)) in out.0.iter_mut().zip(yes.0).enumerate() {
+            if bits >> i & 1 == 1 {
+                *o = y;
+            }
+        }
+        out
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x86 {
+    use super::Lanes;
+    use std::arch::x86_64::*;
+
+    /// The lanes' bits spread over a register of 8: lane i is all ones where bit i is set.
+    #[inline(always)]
+    unsafe fn spread(bits: u32) -> __m256 {
+        // SAFETY: called from implementations that need AVX2.
+        unsafe {
+            let one = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+            let at = _mm256_and_si256(_mm256_set1_epi32(bits as i32), one);
+            _mm256_castsi256_ps(_mm256_cmpeq_epi32(at, one))
+        }
+    }
+
+    macro_rules! lanes {
+        ($(#[$doc:meta])* $name:ident($reg:ty, $n:literal), $load:ident $store:ident $splat:ident $add:ident $sub:ident
+         $mul:ident $div:ident $min:ident $max:ident $fma:ident, less($a:ident, $b:ident) $less:expr,
+         select($bits:ident, $yes:ident, $no:ident) $select:expr) => {
+            $(#[$doc])*
+            #[derive(Clone, Copy)]
+            pub(crate) struct $name($reg);
+            // SAFETY: each method is one instruction of the set that the caller detected; `load` and `store`
+            // use the unaligned forms on the floats that the caller vouches for.
+            unsafe impl Lanes for $name {
+                const N: usize = $n;
+                #[inline(always)]
+                unsafe fn load(from: *const f32) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($load(from)) }
+                }
+                #[inline(always)]
+                unsafe fn store(self, to: *mut f32) {
+                    // SAFETY: see the impl.
+                    unsafe { $store(to, self.0) }
+                }
+                #[inline(always)]
+                unsafe fn splat(v: f32) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($splat(v)) }
+                }
+                #[inline(always)]
+                unsafe fn add(self, other: Self) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($add(self.0, other.0)) }
+                }
+                #[inline(always)]
+                unsafe fn sub(self, other: Self) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($sub(self.0, other.0)) }
+                }
+                #[inline(always)]
+                unsafe fn mul(self, other: Self) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($mul(self.0, other.0)) }
+                }
+                #[inline(always)]
+                unsafe fn div(self, other: Self) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($div(self.0, other.0)) }
+                }
+                #[inline(always)]
+                unsafe fn min(self, other: Self) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($min(self.0, other.0)) }
+                }
+                #[inline(always)]
+                unsafe fn max(self, other: Self) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($max(self.0, other.0)) }
+                }
+                #[inline(always)]
+                unsafe fn mul_add(self, b: Self, c: Self) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($fma(self.0, b.0, c.0)) }
+                }
+                #[inline(always)]
+                unsafe fn less(self, other: Self) -> u32 {
+                    let ($a, $b) = (self.0, other.0);
+                    // SAFETY: see the impl.
+                    unsafe { $less }
+                }
+                #[inline(always)]
+                unsafe fn select($bits: u32, yes: Self, no: Self) -> Self {
+                    let ($yes, $no) = (yes.0, no.0);
+                    // SAFETY: see the impl.
+                    unsafe { Self($select) }
+                }
+            }
+        };
+    }
+
+    lanes!(
+        /// 4 floats; AVX2 and FMA.
+        X4(__m128, 4), _mm_loadu_ps _mm_storeu_ps _mm_set1_ps _mm_add_ps _mm_sub_ps _mm_mul_ps _mm_div_ps
+        _mm_min_ps _mm_max_ps _mm_fmadd_ps,
+        less(a, b) _mm_movemask_ps(_mm_cmplt_ps(a, b)) as u32,
+        select(bits, yes, no) _mm_blendv_ps(no, yes, _mm256_castps256_ps128(spread(bits)))
+    );
+    lanes!(
+        /// 8 floats; AVX2 and FMA.
+        X8(__m256, 8), _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps
+        _mm256_div_ps _mm256_min_ps _mm256_max_ps _mm256_fmadd_ps,
+        less(a, b) _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b)) as u32,
+        select(bits, yes, no) _mm256_blendv_ps(no, yes, spread(bits))
+    );
+    lanes!(
+        /// 16 floats; AVX-512 F.
+        X16(__m512, 16), _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps
+        _mm512_div_ps _mm512_min_ps _mm512_max_ps _mm512_fmadd_ps,
+        less(a, b) u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b)),
+        select(bits, yes, no) _mm512_mask_blend_ps(bits as u16, no, yes)
+    );
+
+    /// 16 floats in two registers of 8; AVX2 and FMA.
+    #[derive(Clone, Copy)]
+    pub(crate) struct X8x2(X8, X8);
+
+    // SAFETY: two registers of 8, under the same conditions.
+    unsafe impl Lanes for X8x2 {
+        const N: usize = 16;
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> Self {
+            // SAFETY: 16 floats at `from`, so 8 at `from + 8`.
+            unsafe { Self(X8::load(from), X8::load(from.add(8))) }
+        }
+        #[inline(always)]
+        unsafe fn store(self, to: *mut f32) {
+            // SAFETY: as in `load`.
+            unsafe {
+                self.0.store(to);
+                self.1.store(to.add(8));
+            }
+        }
+        #[inline(always)]
+        unsafe fn splat(v: f32) -> Self {
+            // SAFETY: AVX2 by the trait's contract, here and below.
+            unsafe { Self(X8::splat(v), X8::splat(v)) }
+        }
+        #[inline(always)]
+        unsafe fn add(self, o: Self) -> Self {
+            // SAFETY: see `splat`.
+            unsafe { Self(self.0.add(o.0), self.1.add(o.1)) }
+        }
+        #[inline(always)]
+        unsafe fn sub(self, o: Self) -> Self {
+            // SAFETY: see `splat`.
+            unsafe { Self(self.0.sub(o.0), self.1.sub(o.1)) }
+        }
+        #[inline(always)]
+        unsafe fn mul(self, o: Self) -> Self {
+            // SAFETY: see `splat`.
+            unsafe { Self(self.0.mul(o.0), self.1.mul(o.1)) }
+        }
+        #[inline(always)]
+        unsafe fn div(self, o: Self) -> Self {
+            // SAFETY: see `splat`.
+            unsafe { Self(self.0.div(o.0), self.1.div(o.1)) }
+        }
+        #[inline(always)]
+        unsafe fn min(self, o: Self) -> Self {
+            // SAFETY: see `splat`.
+            unsafe { Self(self.0.min(o.0), self.1.min(o.1)) }
+        }
+        #[inline(always)]
+        unsafe fn max(self, o: Self) -> Self {
+            // SAFETY: see `splat`.
+            unsafe { Self(self.0.max(o.0), self.1.max(o.1)) }
+        }
+        #[inline(always)]
+        unsafe fn mul_add(self, b: Self, c: Self) -> Self {
+            // SAFETY: see `splat`.
+            unsafe { Self(self.0.mul_add(b.0, c.0), self.1.mul_add(b.1, c.1)) }
+        }
+        #[inline(always)]
+        unsafe fn less(self, o: Self) -> u32 {
+            // SAFETY: see `splat`.
+            unsafe { self.0.less(o.0) | self.1.less(o.1) << 8 }
+        }
+        #[inline(always)]
+        unsafe fn select(bits: u32, yes: Self, no: Self) -> Self {
+            // SAFETY: see `splat`.
+            unsafe { Self(X8::select(bits, yes.0, no.0), X8::select(bits >> 8, yes.1, no.1)) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every operation on fixed odd values, as plain numbers: lanes of all, then the bits.
+    #[inline(always)]
+    unsafe fn everything<V: Lanes>() -> (Vec<f32>, u32) {
+        let a: Vec<f32> = (0..V::N).map(|i| (i as f32 - 3.5) * 1.25).collect();
+        let b: Vec<f32> = (0..V::N).map(|i| 2.0 - (i * i % 7) as f32 * 0.75 + 0.1).collect();
+        let mut out = Vec::new();
+        // SAFETY: both vectors hold N floats; callers vouch for the instruction set.
+        unsafe {
+            let (x, y) = (V::load(a.as_ptr()), V::load(b.as_ptr()));
+            let bits = x.less(y);
+            for v in [
+                x.add(y),
+                x.sub(y),
+                x.mul(y),
+                x.div(y),
+                x.min(y),
+                x.max(y),
+                x.mul_add(y, V::splat(0.5)),
+                V::select(0x5a69, x, y),
+            ] {
+                let mut row = vec![0.0; V::N];
+                v.store(row.as_mut_ptr());
+                out.extend(row);
+            }
+            (out, bits)
+        }
+    }
+
+    struct Everything;
+
+    impl Work for Everything {
+        type Out = (Vec<f32>, u32);
+        #[inline(always)]
+        unsafe fn run<V: Lanes>(self) -> Self::Out {
+            // SAFETY: the trait's contract.
+            unsafe { everything::<V>() }
+        }
+    }
+
+    #[test]
+    fn every_register_equals_its_scalar_twin() {
+        for width in [4, 8, 16] {
+            let plain = dispatch(Isa::Scalar, width, Everything);
+            assert_eq!(plain.0.len(), 8 * width);
+            for isa in Isa::available() {
+                let other = dispatch(isa, width, Everything);
+                assert_eq!(plain.1, other.1, "{isa:?} {width}");
+                for (a, b) in plain.0.iter().zip(&other.0) {
+                    assert!((a - b).abs() <= 1e-5 * a.abs().max(1.0), "{isa:?} {width}: {a} {b}");
+                }
+            }
+        }
+    }
+}

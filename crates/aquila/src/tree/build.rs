@@ -1,0 +1,148 @@
+//! From label vectors to a tree.
+
+use super::bisect::Bisection;
+use super::kary::Clustering;
+use super::points::Points;
+use super::{LabelTree, NODE, TreeLayer};
+use crate::control::Control;
+use crate::data::Csr;
+use crate::error::Result;
+use crate::rng::Rng;
+
+/// How nodes are split.
+#[derive(Debug, Clone, Copy)]
+pub enum Split {
+    /// Halves of equal size down to the leaves, then regrouped to the arity.
+    Balanced(Bisection),
+    /// Clusters of any size at each node.
+    Kary(Clustering),
+}
+
+/// The shape of a tree.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Most labels under a leaf node.
+    pub max_leaf: usize,
+    /// Most children of an inner node.
+    pub arity: usize,
+    /// How nodes are split.
+    pub split: Split,
+}
+
+/// A tree under construction.
+#[derive(Debug)]
+enum Nested {
+    Labels(Vec<u32>),
+    Nodes(Vec<Nested>),
+}
+
+/// Clusters labels into a tree. Labels with empty vectors hang together under one node of their own, the last one
+/// under the root: they are kept, and no search enters them before everything else.
+pub fn build(vectors: Csr, shape: &Shape, control: &Control) -> Result<LabelTree> {
+    let labels = vectors.rows();
+    let empty: Vec<u32> = (0..labels as u32).filter(|l| vectors.row(*l as usize).is_empty()).collect();
+    let points = Points::new(vectors);
+    if points.len() <= shape.max_leaf {
+        return layers(labels, Nested::Labels([points.labels, empty].concat()));
+    }
+    let mut root = match shape.split {
+        Split::Balanced(bisection) => {
+            let depth = (points.len().div_ceil(shape.max_leaf)).next_power_of_two().trailing_zeros();
+            let mut leaves = vec![Vec::new(); 1 << depth];
+            halves(points, bisection, 1, &mut leaves, control)?;
+            regroup(leaves, shape.arity)
+        }
+        Split::Kary(clustering) => clusters(points, clustering, shape, &[control.seed], control)?,
+    };
+    if !empty.is_empty()
+        && let Nested::Nodes(children) = &mut root
+    {
+        children.push(Nested::Labels(empty));
+    }
+    layers(labels, root)
+}
+
+/// Fills `leaves` (a power of two) from left to right.
+fn halves(
+    points: Points,
+    how: Bisection,
+    node: u64,
+    leaves: &mut [Vec<u32>],
+    control: &Control,
+) -> Result<()> {
+    if let [leaf] = leaves {
+        *leaf = points.labels;
+        return Ok(());
+    }
+    let (left, right) = how.split(&points, Rng::new(&[control.seed, node]), control)?;
+    let (left, right) = rayon::join(|| points.subset(&left), || points.subset(&right));
+    drop(points);
+    let (first, second) = leaves.split_at_mut(leaves.len() / 2);
+    let (a, b) = rayon::join(
+        || halves(left, how, node * 2, first, control),
+        || halves(right, how, node * 2 + 1, second, control),
+    );
+    a.and(b)
+}
+
+/// Joins neighbours, `arity` at a time, until at most `arity` are left under the root.
+fn regroup(leaves: Vec<Vec<u32>>, arity: usize) -> Nested {
+    let mut nodes: Vec<Nested> = leaves.into_iter().map(Nested::Labels).collect();
+    while nodes.len() > arity {
+        let mut rest = nodes.into_iter();
+        nodes = Vec::new();
+        while rest.len() > 0 {
+            nodes.push(Nested::Nodes(rest.by_ref().take(arity).collect()));
+        }
+    }
+    Nested::Nodes(nodes)
+}
+
+fn clusters(
+    points: Points,
+    how: Clustering,
+    shape: &Shape,
+    path: &[u64],
+    control: &Control,
+) -> Result<Nested> {
+    if points.len() <= shape.max_leaf {
+        return Ok(Nested::Labels(points.labels));
+    }
+    let parts = how.split(&points, Rng::new(path), control)?;
+    let children: Vec<Points> = parts.iter().map(|p| points.subset(p)).collect();
+    drop(points);
+    use rayon::prelude::*;
+    let children: Result<Vec<Nested>> = children
+        .into_par_iter()
+        .enumerate()
+        .map(|(i, child)| {
+            let mut rng = Rng::new(path);
+            let here = rng.next_u64();
+            clusters(child, how, shape, &[here, i as u64 + 1], control)
+        })
+        .collect();
+    Ok(Nested::Nodes(children?))
+}
+
+/// Nested nodes become layers, breadth first.
+fn layers(labels: usize, root: Nested) -> Result<LabelTree> {
+    let mut layers = Vec::new();
+    let mut level = vec![root];
+    while !level.is_empty() {
+        let mut layer = TreeLayer { starts: vec![0], labels: Vec::new() };
+        let mut next = Vec::new();
+        for node in level {
+            match node {
+                Nested::Labels(labels) => layer.labels.extend(labels),
+                Nested::Nodes(children) => {
+                    layer.labels.extend(std::iter::repeat_n(NODE, children.len()));
+                    next.extend(children);
+                }
+            }
+            layer.starts.push(layer.labels.len() as u32);
+        }
+        layers.push(layer);
+        level = next;
+    }
+    LabelTree::new(labels, layers)
+}

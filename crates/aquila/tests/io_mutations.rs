@@ -1,0 +1,132 @@
+//! Broken bytes of every kind end in an error that names the file, never in a panic, and never in a wrong matrix
+//! where a checksum stands guard.
+
+use aquila::data::{
+    LibsvmOptions, read_libsvm, read_npy, read_npz, read_xmc, write_npy, write_npz, write_xmc,
+};
+use aquila::{Csr, Dense, Error};
+use proptest::prelude::*;
+use std::path::Path;
+
+fn small() -> Csr {
+    Csr::new(3, 5, vec![0, 2, 2, 3], vec![1, 3, 0], vec![1.0, -2.5, 3.5]).unwrap()
+}
+
+/// Reads a file in every way that there is. `None` where it was read.
+type Reader = fn(&Path) -> Option<Error>;
+const READERS: [Reader; 5] = [
+    |path| read_xmc(path, 1).err(),
+    |path| read_libsvm(path, 1, LibsvmOptions::default()).err(),
+    |path| read_libsvm(path, 1, LibsvmOptions { one_based: true, features: Some(9), labels: None }).err(),
+    |path| read_npy(path).err(),
+    |path| read_npz(path).err(),
+];
+
+/// A valid small file of each format and its reader.
+fn samples(folder: &Path) -> Vec<(&'static str, Vec<u8>, Reader)> {
+    let x = small();
+    let y = Csr::new(3, 4, vec![0, 1, 1, 3], vec![2, 0, 1], vec![1.0; 3]).unwrap();
+    let dense = Dense::new(2, 2, vec![1.0, 2.0, 3.0, 4.0]).unwrap();
+    let path = |name: &str| folder.join(name);
+    write_xmc(path("a.txt"), &x, &y).unwrap();
+    write_xmc(path("a.txt.gz"), &x, &y).unwrap();
+    write_npy(path("a.npy"), &dense).unwrap();
+    write_npz(path("stored.npz"), &x, false).unwrap();
+    write_npz(path("deflated.npz"), &x, true).unwrap();
+    [("a.txt", 0), ("a.txt.gz", 0), ("a.npy", 3), ("stored.npz", 4), ("deflated.npz", 4)]
+        .map(|(name, reader)| (name, std::fs::read(path(name)).unwrap(), READERS[reader]))
+        .into()
+}
+
+fn names_the_file(error: Option<Error>, path: &Path) {
+    if let Some(error) = error {
+        assert!(error.message().starts_with(&path.display().to_string()), "{error}");
+    }
+}
+
+#[test]
+fn files_cut_at_every_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes, read) in samples(folder.path()) {
+        let path = folder.path().join(format!("cut-{name}"));
+        for end in 0..bytes.len() {
+            std::fs::write(&path, &bytes[..end]).unwrap();
+            let error = read(&path);
+            // The beginning of a last row may be a row as well.
+            let text = name == "a.txt" && bytes.len() - end <= "0,1 0:3.5".len();
+            assert!(text || error.is_some(), "{name} of {} bytes was read when cut to {end}", bytes.len());
+            names_the_file(error, &path);
+        }
+    }
+}
+
+#[test]
+fn files_with_any_byte_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes, read) in samples(folder.path()) {
+        let path = folder.path().join(format!("changed-{name}"));
+        for at in 0..bytes.len() {
+            for change in [1, 0x80, 0xff] {
+                let mut changed = bytes.clone();
+                changed[at] ^= change;
+                std::fs::write(&path, &changed).unwrap();
+                names_the_file(read(&path), &path);
+                if name.ends_with("npz")
+                    && let Ok(matrix) = read_npz(&path)
+                {
+                    assert_eq!(matrix, small(), "{name}: a change at {at} went unseen");
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn random_bytes(
+        bytes in prop::collection::vec(any::<u8>(), 0..300),
+        start in prop::sample::select(vec![
+            &b""[..], b"\x1f\x8b\x08", b"\x93NUMPY\x01\x00", b"PK\x03\x04", b"PK\x05\x06", b"3 3 3\n",
+        ]),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("random");
+        std::fs::write(&path, [start, &bytes].concat()).unwrap();
+        for read in READERS {
+            names_the_file(read(&path), &path);
+        }
+    }
+
+    #[test]
+    fn random_words(text in "[0-9]{1,2} [0-9]{1,2} [0-9]{1,2}\n([0-9,:. #\r\n\t+e-]|nan|inf){0,80}") {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("random");
+        std::fs::write(&path, text).unwrap();
+        for read in READERS {
+            names_the_file(read(&path), &path);
+        }
+    }
+
+    #[test]
+    fn random_mutations(
+        sample in 0usize..5,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..3), 1..8),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let (name, mut bytes, read) = samples(folder.path()).swap_remove(sample);
+        for (at, byte, how) in changes {
+            let at = at.index(bytes.len());
+            match how {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                _ if bytes.len() > 1 => drop(bytes.remove(at)),
+                _ => {}
+            }
+        }
+        let path = folder.path().join(name);
+        std::fs::write(&path, &bytes).unwrap();
+        names_the_file(read(&path), &path);
+    }
+}
