@@ -14,13 +14,15 @@ const type = (spec) => {
 
 // The outermost numbers of f32 stand for "no bound": their digits would tell a reader nothing.
 const plain = (value) => {
-  if (typeof value === 'number' && Math.abs(value) > 1e38) return value < 0 ? 'the lowest number' : 'the largest number'
+  if (typeof value === 'number' && Math.abs(value) > 1e38)
+    return value < 0 ? 'the lowest number' : 'the largest number'
   return `\`${typeof value === 'string' ? `'${value}'` : value}\``
 }
 
 function field(spec, name, indent) {
   const lines = [spec.doc]
-  if (spec.kind === 'integer' || (spec.kind === 'number' && Math.abs(spec.min) < 1e38)) lines.push(`Takes ${spec.takes}.`)
+  if (spec.kind === 'integer' || (spec.kind === 'number' && Math.abs(spec.min) < 1e38))
+    lines.push(`Takes ${spec.takes}.`)
   lines.push(`@defaultValue ${plain(spec.default)}`)
   const doc = lines.map((line) => `${indent} * ${line.replaceAll('*/', '*\\/')}`).join('\n')
   return `${indent}/**\n${doc}\n${indent} */\n${indent}${name}?: ${type(spec)} | undefined\n`

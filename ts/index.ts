@@ -21,7 +21,15 @@ export {
   writeNpz,
   writeXmc,
 } from './io.js'
-export { Csr, type CsrArrays, type CsrInput, Dense, type DenseInput, Features, type SparseRow } from './matrix.js'
+export {
+  Csr,
+  type CsrArrays,
+  type CsrInput,
+  Dense,
+  type DenseInput,
+  Features,
+  type SparseRow,
+} from './matrix.js'
 export {
   type AtK,
   type EvaluateOptions,

@@ -59,7 +59,7 @@ export async function readLibsvm(
     only(given, ['oneBased', 'features', 'labels'])
     const size = (name: string) =>
       given[name] === undefined ? undefined : integer(given[name], name, 0, 2 ** 32 - 1, 0)
-    const oneBased = flag(given['oneBased'], 'oneBased', false)
+    const oneBased = flag(given.oneBased, 'oneBased', false)
     return native.readLibsvm(pathOf(path), oneBased, size('features'), size('labels'), control)
   })
   return { x: new Csr(x), y: new Csr(y) }
@@ -94,7 +94,7 @@ export async function writeNpz(
   await run(call, writeNpz, (control) => {
     const given = optionsOf(options)
     only(given, ['compressed'])
-    const compressed = flag(given['compressed'], 'compressed', true)
+    const compressed = flag(given.compressed, 'compressed', true)
     return native.writeNpz(pathOf(path), csrOf(matrix, 'matrix'), compressed, control)
   })
 }
@@ -108,12 +108,7 @@ export async function writeNpy(path: PathLike, matrix: Dense, call?: CallOptions
 }
 
 /** Writes rows and labels as Extreme Classification Repository text; gzip where the name ends in `.gz`. */
-export async function writeXmc(
-  path: PathLike,
-  x: Csr | Features,
-  y: Csr,
-  call?: CallOptions,
-): Promise<void> {
+export async function writeXmc(path: PathLike, x: Csr | Features, y: Csr, call?: CallOptions): Promise<void> {
   await run(call, writeXmc, (control) => {
     const rows = x instanceof Features ? x.native : csrOf(x, 'x')
     return native.writeXmc(pathOf(path), rows, csrOf(y, 'y'), control)

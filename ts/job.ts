@@ -1,8 +1,8 @@
 // Heavy calls: signal, progress and errors around a promise of the native library.
 
 import { expected, translate } from './errors.js'
-import { native } from './native.js'
 import type { Control, ProgressEvent } from './native/binding.cjs'
+import { native } from './native.js'
 import { type CallOptions, integer, only, optionsOf, type Progress } from './options.js'
 
 const KNOWN = ['signal', 'onProgress', 'threads', 'seed', 'memoryLimit'] as const

@@ -1,8 +1,8 @@
 // Matrices: sparse rows, dense rows, and both side by side.
 
 import { AquilaError, attempt, expected } from './errors.js'
-import { native } from './native.js'
 import type { DenseMatrix, Matrix } from './native/binding.cjs'
+import { native } from './native.js'
 import { flag, integer, only, optionsOf } from './options.js'
 
 const MOST = 2 ** 32 - 1
@@ -87,16 +87,14 @@ export class Csr {
   static from(input: CsrInput): Csr {
     const given = optionsOf(input, 'the matrix')
     only(given, ['rows', 'cols', 'indptr', 'indices', 'values', 'unsorted'])
-    const rows = integer(given['rows'] ?? null, 'rows', 0, MOST, 0)
-    const cols = integer(given['cols'] ?? null, 'cols', 0, MOST, 0)
-    const unsorted = flag(given['unsorted'], 'unsorted', false)
+    const rows = integer(given.rows ?? null, 'rows', 0, MOST, 0)
+    const cols = integer(given.cols ?? null, 'cols', 0, MOST, 0)
+    const unsorted = flag(given.unsorted, 'unsorted', false)
     const { indptr, indices, values } = input
     typed(indptr, 'indptr', INDPTR)
     typed(indices, 'indices', INDICES)
     typed(values, 'values', VALUES)
-    return new Csr(
-      attempt(() => native.Matrix.fromArrays(rows, cols, indptr, indices, values, unsorted)),
-    )
+    return new Csr(attempt(() => native.Matrix.fromArrays(rows, cols, indptr, indices, values, unsorted)))
   }
 
   /** Number of rows. */
@@ -160,8 +158,8 @@ export class Dense {
   static from(input: DenseInput): Dense {
     const given = optionsOf(input, 'the matrix')
     only(given, ['rows', 'cols', 'values'])
-    const rows = integer(given['rows'] ?? null, 'rows', 0, MOST, 0)
-    const cols = integer(given['cols'] ?? null, 'cols', 0, MOST, 0)
+    const rows = integer(given.rows ?? null, 'rows', 0, MOST, 0)
+    const cols = integer(given.cols ?? null, 'cols', 0, MOST, 0)
     typed(input.values, 'values', VALUES)
     return new Dense(attempt(() => native.DenseMatrix.fromValues(rows, cols, input.values)))
   }

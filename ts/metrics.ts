@@ -95,7 +95,8 @@ export async function evaluate(
   const report = await run(call, evaluate, (control) => {
     if (!(top instanceof Ranked) && !(top instanceof Csr)) throw expected('a Ranked or Csr', 'top', top)
     const { k, propensity, ...params } = optionsOf(options)
-    if (propensity !== undefined && !isObject(propensity)) throw expected('an object', 'propensity', propensity)
+    if (propensity !== undefined && !isObject(propensity))
+      throw expected('an object', 'propensity', propensity)
     const { trainY, dataSet, ...constants } = propensity ?? {}
     only(constants, ['a', 'b'])
     const settings = {
@@ -110,4 +111,3 @@ export async function evaluate(
   })
   return JSON.parse(report) as Report
 }
-

@@ -1,8 +1,8 @@
 // Options on their way in: nested objects become the engine's names ("tree.maxLeaf"), values get a first check.
 
 import { AquilaError, expected } from './errors.js'
-import { native } from './native.js'
 import type { ParameterSpec } from './native/binding.cjs'
+import { native } from './native.js'
 
 /** A value of an option. */
 export type OptionValue = boolean | number | string
@@ -94,7 +94,8 @@ export function flatten(options: Record<string, unknown>, table: readonly Parame
     }
     const spec = table.find((s) => s.name === name)
     if (spec && typeof value !== TYPE_OF_KIND[spec.kind]) throw expected(spec.takes, name, value)
-    if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string') flat[name] = value
+    if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string')
+      flat[name] = value
     // A value of no usable type under an unknown name: let the engine refuse the name.
     else flat[name] = String(value)
   }

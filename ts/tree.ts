@@ -1,8 +1,8 @@
 // Label trees, exchanged as JSON.
 
 import { attempt, expected } from './errors.js'
-import { native } from './native.js'
 import type { TreeHandle } from './native/binding.cjs'
+import { native } from './native.js'
 import { text } from './options.js'
 
 /**

@@ -4,10 +4,19 @@ import { AquilaError, attempt, expected } from './errors.js'
 import type { PredictParameters, TrainParameters } from './generated/options.js'
 import { type PathLike, pathOf } from './io.js'
 import { run } from './job.js'
-import { type Csr, csrOf, type Features, featuresOf, labelsOf, optionalCsr, rowOf, type SparseRow } from './matrix.js'
-import { native } from './native.js'
+import {
+  type Csr,
+  csrOf,
+  type Features,
+  featuresOf,
+  labelsOf,
+  optionalCsr,
+  rowOf,
+  type SparseRow,
+} from './matrix.js'
 import type { ModelHandle } from './native/binding.cjs'
-import { type CallOptions, flag, flatten, only, type OptionValue, optionsOf, specs } from './options.js'
+import { native } from './native.js'
+import { type CallOptions, flag, flatten, type OptionValue, only, optionsOf, specs } from './options.js'
 import { Ranked, type RankedRow } from './ranked.js'
 import { Searcher } from './searcher.js'
 import { LabelTree, optionalTree } from './tree.js'
@@ -128,7 +137,8 @@ export class XLinear {
     call?: CallOptions,
   ): Promise<XLinear> {
     const { model, report } = await run(call, XLinear.train, (control) => {
-      const { labelTree, labelVectors, relevance, negatives, labelNames, metadata, ...params } = optionsOf(options)
+      const { labelTree, labelVectors, relevance, negatives, labelNames, metadata, ...params } =
+        optionsOf(options)
       const names = namesOf(labelNames)
       const inputs = {
         ...(names && { labelNames: names }),
@@ -159,7 +169,7 @@ export class XLinear {
     const handle = await run(call, XLinear.open, (control) => {
       const given = optionsOf(options)
       only(given, ['verify'])
-      return native.openModel(pathOf(path), flag(given['verify'], 'verify', false), control)
+      return native.openModel(pathOf(path), flag(given.verify, 'verify', false), control)
     })
     return new XLinear(handle)
   }
@@ -170,7 +180,7 @@ export class XLinear {
       if (!(bytes instanceof Uint8Array)) throw expected('a Uint8Array', 'bytes', bytes)
       const given = optionsOf(options)
       only(given, ['verify'])
-      return native.modelFromBytes(bytes, flag(given['verify'], 'verify', false), control)
+      return native.modelFromBytes(bytes, flag(given.verify, 'verify', false), control)
     })
     return new XLinear(handle)
   }
