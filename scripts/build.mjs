@@ -1,5 +1,7 @@
 // Builds everything: the native library, the option types that come from its tables, the facade.
 // `--debug` builds the library with debug symbols and without link-time optimisation.
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
 import { bootstrap, root, run, tool } from './lib/run.mjs'
 
 bootstrap()
@@ -9,3 +11,5 @@ args.push('--output-dir', 'ts/native', '--js', 'binding.cjs', '--dts', 'binding.
 run(tool('napi'), debug ? args : [...args, '--release'])
 run(process.execPath, ['scripts/generate-options.mjs'])
 run(tool('tsc'), ['--project', 'tsconfig.build.json'], { cwd: root })
+// The facade's declarations name the loader's types.
+cpSync(join(root, 'ts/native/binding.d.cts'), join(root, 'dist/native/binding.d.cts'))

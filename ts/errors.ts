@@ -52,6 +52,7 @@ export type ErrorCode =
  * ```
  */
 export class AquilaError extends Error {
+  /** Always `'AquilaError'`. */
   override readonly name = 'AquilaError'
   /** What kind of thing went wrong. */
   readonly code: ErrorCode

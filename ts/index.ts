@@ -50,6 +50,7 @@ export {
   type SearchOptions,
   type TrainOptions,
   type TrainReport,
+  type TrainSeconds,
   trainParameters,
   XLinear,
 } from './xlinear.js'

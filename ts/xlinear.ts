@@ -49,10 +49,24 @@ export interface PredictOptions extends SearchOptions {
   chosen?: Csr | undefined
 }
 
+/** Seconds that the stages of a training took. */
+export interface TrainSeconds {
+  /** The vectors that describe labels to k-means. */
+  labelVectors: number
+  /** The label tree. */
+  tree: number
+  /** The classifiers of all layers. */
+  layers: number
+  /** The model's layout in memory. */
+  layout: number
+  /** Everything, from matrices in memory to model in memory. */
+  total: number
+}
+
 /** What training took. */
 export interface TrainReport {
-  /** Seconds of each stage, and from matrices in memory to model in memory in all. */
-  seconds: { labelVectors: number; tree: number; layers: number; layout: number; total: number }
+  /** Seconds of each stage and in all. */
+  seconds: TrainSeconds
   /** The forecast peak of memory, in bytes, made before training began. */
   forecastBytes: number
 }

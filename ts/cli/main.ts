@@ -22,6 +22,7 @@ try {
   await program.parseAsync()
 } catch (error) {
   if (!(error instanceof CommanderError)) fail(error)
-  // Help and version end here too, with code 0.
+  // Asked for or not, help has been printed already.
+  else if (error.code.startsWith('commander.help')) process.exitCode = error.exitCode
   else if (error.exitCode !== 0) fail(new Error(error.message.replace(/^error: /, '')))
 }
