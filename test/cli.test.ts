@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readNpz, writeNpz, writeXmc, XLinear } from 'aquila-xmc'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { bigProblem, cli, cliPath, folder, problem, sleep, start } from './helpers.js'
+import { cli, cliPath, folder, hardProblem, problem, sleep, start } from './helpers.js'
 
 const dir = folder()
 const place = (name: string) => join(dir, name)
@@ -13,7 +13,7 @@ beforeAll(async () => {
   await writeNpz(x, data.x)
   await writeNpz(y, data.y)
   await writeXmc(place('train.txt.gz'), data.x, data.y)
-  const big = bigProblem()
+  const big = hardProblem()
   await writeNpz(place('bigX.npz'), big.x)
   await writeNpz(place('bigY.npz'), big.y)
   const { code, stderr } = await cli('train', '--x', x, '--y', y, '--out', m, '--json')
@@ -133,7 +133,7 @@ describe('help', () => {
 describe('bad input', () => {
   const bad: [string, string[], RegExp][] = [
     ['an unknown verb', ['trian'], /unknown command 'trian'/],
-    ['an unknown option', ['train', '--xx', '1'], /unknown option '--xx'/],
+    ['an unknown option', ['train', '--out', 'x', '--xx', '1'], /unknown option '--xx'/],
     ['a missing option', ['train', '--x', x, '--y', y], /--out/],
     ['no rows', ['train', '--y', y, '--out', place('no')], /--x or --xmc/],
     ['no labels', ['train', '--x', x, '--out', place('no')], /--y/],
@@ -160,7 +160,7 @@ describe('bad input', () => {
     ['a wrong shape', ['train', '--x', x, '--y', place('bigY.npz'), '--out', place('no')], /600/],
     ['a folder to write to', ['train', '--x', x, '--y', y, '--out', dir], /./],
     ['no model', ['predict', '--model', x, '--x', x], /X\.npz/],
-    ['a wrong matrix', ['predict', '--model', m, '--x', y], /140/],
+    ['a wrong matrix', ['predict', '--model', m, '--x', place('bigX.npz')], /1000 columns but the model 140/],
     ['k of 0', ['predict', '--model', m, '--x', x, '--k', '0'], /integer/],
     ['predictions of another shape', ['evaluate', '--pred', x, '--y', y], /./],
     ['a wrong list', ['evaluate', '--pred', y, '--y', y, '--k', '1,a'], /integer/],
@@ -188,7 +188,17 @@ describe('bad input', () => {
 describe('an interrupted training', () => {
   const slow = ['--x', place('bigX.npz'), '--y', place('bigY.npz'), '--threads', '1']
   // Enough passes to be still at work whenever the signal comes.
-  const long = [...slow, '--set', 'solver.eps=0.000001', '--set', 'solver.maxPasses=10000']
+  const long = [
+    ...slow,
+    '--set',
+    'solver.eps=0.000001',
+    '--set',
+    'solver.maxPasses=10000',
+    '--set',
+    'solver.cp=10000',
+    '--set',
+    'solver.cn=10000',
+  ]
 
   it('leaves no file and ends with code 130', async () => {
     const { child, ended } = start([cliPath, 'train', ...long, '--out', place('int.aquila')])

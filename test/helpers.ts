@@ -69,10 +69,33 @@ export function problem({ rows = 600, labels = 40, noise = 20, seed = 1 } = {}):
   return { x: matrix(xRows, features), y, truth }
 }
 
-/** A problem that keeps the engine busy for a second or more. */
+/** A problem of some size that can be learned. */
 export function bigProblem(): Problem {
   return problem({ rows: 40_000, labels: 4_000, noise: 20_000, seed: 7 })
 }
+
+/** Rows that tell nothing of their labels: with {@link ENDLESS} its training takes minutes. */
+export function hardProblem(): { x: Csr; y: Csr } {
+  const [rows, features, labels] = [20_000, 1_000, 1_000]
+  const next = random(11)
+  const some = (n: number, below: number): [number, number][] => {
+    const picked = new Set<number>()
+    while (picked.size < n) picked.add(Math.floor(next() * below))
+    return [...picked].map((id) => [id, 0.1 + next()])
+  }
+  const x = matrix(
+    Array.from({ length: rows }, () => some(40, features)),
+    features,
+  )
+  const y = matrix(
+    Array.from({ length: rows }, () => some(2, labels)),
+    labels,
+  )
+  return { x, y }
+}
+
+/** Solver options under which a training does not end by itself in a test's time. */
+export const ENDLESS = { eps: 1e-6, maxPasses: 10_000, cp: 1e4, cn: 1e4 } as const
 
 /** Expects an error of this code whose message matches. */
 export async function expectError(

@@ -1,6 +1,8 @@
 // What the verbs share: values from the command line, output, the end of a failed command.
 
+import { stat } from 'node:fs/promises'
 import { constants } from 'node:os'
+import { dirname } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { AquilaError } from '../errors.js'
 import { readNpy, readNpz, readXmc } from '../io.js'
@@ -133,6 +135,15 @@ export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>
     process.off('SIGINT', stop)
     process.off('SIGTERM', stop)
   }
+}
+
+/** Refuses a file that could not be written in the end, before any work is done for it. */
+export async function checkTarget(path: string | undefined): Promise<void> {
+  if (path === undefined) return
+  const folder = await stat(dirname(path)).catch(() => undefined)
+  if (!folder?.isDirectory()) throw new AquilaError('IO', `${path}: its folder does not exist`)
+  const there = await stat(path).catch(() => undefined)
+  if (there?.isDirectory()) throw new AquilaError('IO', `${path}: is a folder`)
 }
 
 /** Where rows come from. */

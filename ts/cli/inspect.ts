@@ -3,7 +3,7 @@
 import { writeFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { XLinear } from '../xlinear.js'
-import { interruptible, print, size } from './common.js'
+import { checkTarget, interruptible, print, size } from './common.js'
 
 interface Options {
   verify?: boolean
@@ -13,6 +13,7 @@ interface Options {
 
 async function inspect(path: string, options: Options): Promise<void> {
   await interruptible(async (signal) => {
+    await checkTarget(options.tree)
     using model = await XLinear.open(path, {}, { signal })
     if (options.verify) await model.verify({ signal })
     if (options.tree !== undefined) await writeFile(options.tree, model.tree().toJson())

@@ -7,6 +7,7 @@ import type { Ranked } from '../ranked.js'
 import { XLinear } from '../xlinear.js'
 import {
   assignment,
+  checkTarget,
   count,
   heavy,
   interruptible,
@@ -32,6 +33,7 @@ async function predict(options: Options): Promise<void> {
   const { threads, json, k, beam, repeat } = options
   await interruptible(async (signal) => {
     const call = { threads, signal }
+    await checkTarget(options.out)
     using model = await XLinear.open(options.model, {}, call)
     const { x } = await readRows(options, call)
     const parameters = { k, beam, ...parse(options.set ?? {}, specs.predict) }

@@ -11,6 +11,7 @@ import { forecast, XLinear } from '../xlinear.js'
 import {
   assignment,
   bytes,
+  checkTarget,
   count,
   heavy,
   interruptible,
@@ -54,6 +55,7 @@ async function train(options: Options): Promise<void> {
   const { threads, seed, memoryLimit, json } = options
   await interruptible(async (signal) => {
     const call = { threads, signal }
+    await checkTarget(options.out)
     const data = await readRows(options, call)
     const y = options.y === undefined ? data.y : await readNpz(options.y, call)
     if (!y) throw new AquilaError('INVALID_ARGUMENT', 'Expected --y beside --x')
