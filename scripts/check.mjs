@@ -10,7 +10,7 @@ if (!existsSync(join(root, 'dist/index.js'))) run(process.execPath, ['scripts/bu
 const rustdoc = { env: { ...process.env, RUSTDOCFLAGS: '-D warnings' } }
 run('cargo', ['fmt', '--all', '--check'])
 run('cargo', ['clippy', '--workspace', '--all-targets', '--', '-D', 'warnings'])
-run('cargo', ['doc', '--workspace', '--no-deps', '--document-private-items'], rustdoc)
+run('cargo', ['doc', '--workspace', '--no-deps'], rustdoc)
 run(tool('biome'), ['ci', '.'])
 run(tool('tsc'), ['--noEmit'])
 run(tool('publint'), ['--strict'])

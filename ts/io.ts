@@ -45,7 +45,7 @@ export function pathOf(path: unknown): string {
  */
 export async function readXmc(path: PathLike, call?: CallOptions): Promise<Dataset> {
   const { x, y } = await run(call, readXmc, (control) => native.readXmc(pathOf(path), control))
-  return { x: new Csr(x), y: new Csr(y) }
+  return { x: Csr.wrap(x), y: Csr.wrap(y) }
 }
 
 /** Reads LIBSVM text, plain or gzip. */
@@ -62,17 +62,17 @@ export async function readLibsvm(
     const oneBased = flag(given.oneBased, 'oneBased', false)
     return native.readLibsvm(pathOf(path), oneBased, size('features'), size('labels'), control)
   })
-  return { x: new Csr(x), y: new Csr(y) }
+  return { x: Csr.wrap(x), y: Csr.wrap(y) }
 }
 
 /** Reads a sparse matrix that `scipy.sparse.save_npz` wrote. Rows are sorted, duplicates summed. */
 export async function readNpz(path: PathLike, call?: CallOptions): Promise<Csr> {
-  return new Csr(await run(call, readNpz, (control) => native.readNpz(pathOf(path), control)))
+  return Csr.wrap(await run(call, readNpz, (control) => native.readNpz(pathOf(path), control)))
 }
 
 /** Reads a dense matrix that `numpy.save` wrote. */
 export async function readNpy(path: PathLike, call?: CallOptions): Promise<Dense> {
-  return new Dense(await run(call, readNpy, (control) => native.readNpy(pathOf(path), control)))
+  return Dense.wrap(await run(call, readNpy, (control) => native.readNpy(pathOf(path), control)))
 }
 
 /** How to write `.npz`. */

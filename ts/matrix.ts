@@ -75,9 +75,13 @@ export class Csr {
   /** @internal */
   readonly native: Matrix
 
-  /** @internal */
-  constructor(matrix: Matrix) {
+  private constructor(matrix: Matrix) {
     this.native = matrix
+  }
+
+  /** @internal */
+  static wrap(matrix: Matrix): Csr {
+    return new Csr(matrix)
   }
 
   /**
@@ -149,9 +153,13 @@ export class Dense {
   /** @internal */
   readonly native: DenseMatrix
 
-  /** @internal */
-  constructor(matrix: DenseMatrix) {
+  private constructor(matrix: DenseMatrix) {
     this.native = matrix
+  }
+
+  /** @internal */
+  static wrap(matrix: DenseMatrix): Dense {
+    return new Dense(matrix)
   }
 
   /** Copies row-major values in, after a check. */

@@ -26,11 +26,15 @@ export class Searcher {
   readonly scores: Float32Array
   readonly #search: (indices: Uint32Array, values: Float32Array) => number
 
-  /** @internal */
-  constructor(made: Native) {
+  private constructor(made: Native) {
     this.labels = made.labels
     this.scores = made.scores
     this.#search = made.search
+  }
+
+  /** @internal */
+  static wrap(made: Native): Searcher {
+    return new Searcher(made)
   }
 
   /**

@@ -20,9 +20,13 @@ export class LabelTree {
   /** @internal */
   readonly native: TreeHandle
 
-  /** @internal */
-  constructor(tree: TreeHandle) {
+  private constructor(tree: TreeHandle) {
     this.native = tree
+  }
+
+  /** @internal */
+  static wrap(tree: TreeHandle): LabelTree {
+    return new LabelTree(tree)
   }
 
   /**

@@ -239,7 +239,7 @@ export class XLinear {
   searcher(options?: SearchOptions): Searcher {
     const { allowed, ...params } = optionsOf(options)
     const flat = flatten(params, specs.predict)
-    return new Searcher(attempt(() => this.#native.searcher(flat, labelsOf(allowed, 'allowed'))))
+    return Searcher.wrap(attempt(() => this.#native.searcher(flat, labelsOf(allowed, 'allowed'))))
   }
 
   /** Writes the model to a file, whole or not at all. */
@@ -271,7 +271,7 @@ export class XLinear {
 
   /** The label tree. */
   tree(): LabelTree {
-    return new LabelTree(attempt(() => this.#native.tree()))
+    return LabelTree.wrap(attempt(() => this.#native.tree()))
   }
 
   /** Whether the model is not closed. */

@@ -123,10 +123,18 @@ export function progress(json: boolean): { show?: (progress: Progress) => void; 
   }
 }
 
-/** Runs work that Ctrl-C cancels: the work ends in order, then the process with code 130. */
+let interruptedBy: NodeJS.Signals | undefined
+
+/**
+ * Runs work that Ctrl-C cancels: the work ends in order, then the process with code 130, as shells expect. A second
+ * Ctrl-C ends it at once.
+ */
 export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
-  const stop = () => controller.abort(new AquilaError('CANCELLED', 'cancelled'))
+  const stop = (name: NodeJS.Signals) => {
+    interruptedBy = name
+    controller.abort(new AquilaError('CANCELLED', 'cancelled'))
+  }
   process.once('SIGINT', stop)
   process.once('SIGTERM', stop)
   try {
@@ -172,9 +180,8 @@ export async function readRows(
 
 /** Ends a failed command: one line that says what went wrong. */
 export function fail(error: unknown): void {
-  const cancelled = error instanceof AquilaError && error.code === 'CANCELLED'
   const message = error instanceof Error ? error.message : String(error)
   if (process.env.AQUILA_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`)
   else process.stderr.write(`aquila: ${message.replaceAll(/\s*\n\s*/g, ' ')}\n`)
-  process.exitCode = cancelled ? 128 + constants.signals.SIGINT : 1
+  process.exitCode = interruptedBy ? 128 + constants.signals[interruptedBy] : 1
 }

@@ -211,3 +211,17 @@ where
     }
     Ok(promise)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error_that_says_what_happened() {
+        let e = guard::<()>(|| panic!("row {}", 7)).unwrap_err();
+        assert_eq!(e.status.as_ref(), "INTERNAL");
+        assert_eq!(e.reason, "a defect of Aquila, please report it: row 7");
+        let e = guard::<()>(|| std::panic::panic_any(3)).unwrap_err();
+        assert!(e.reason.ends_with("no message"));
+    }
+}

@@ -1,7 +1,7 @@
 //! Matrices: typed arrays copied in and checked, copied out again.
 
 use crate::error::{Error, IntoJs, Result, closed, error};
-use aquila::ErrorCode::{IndexOutOfRange, Internal, InvalidArgument};
+use aquila::ErrorCode::{IndexOutOfRange, InvalidArgument, Unsupported};
 use aquila::{Csr, Dense, Features};
 use napi::bindgen_prelude::{Float32Array, ObjectFinalize, Uint32Array};
 use napi::sys::{self, TypedarrayType};
@@ -27,7 +27,7 @@ pub enum Numbers<'a> {
 }
 
 /// What Node-API tells of a typed array: its type, its length and where its elements are.
-pub fn typed_array(env: sys::napi_env, value: sys::napi_value) -> Option<(i32, usize, *const u8)> {
+pub(crate) fn typed_array(env: sys::napi_env, value: sys::napi_value) -> Option<(i32, usize, *const u8)> {
     let (mut kind, mut length, mut data) = (0, 0, std::ptr::null_mut());
     // SAFETY: all pointers are valid for the call; a value that is no typed array gives a status other than ok.
     let status = unsafe {
@@ -51,7 +51,7 @@ pub fn typed_array(env: sys::napi_env, value: sys::napi_value) -> Option<(i32, u
 /// # Safety
 /// `data` and `length` come from [`typed_array`] for a type of elements `T`, and no JavaScript runs while the
 /// slice lives.
-pub unsafe fn elements<'a, T>(data: *const u8, length: usize) -> Option<&'a [T]> {
+pub(crate) unsafe fn elements<'a, T>(data: *const u8, length: usize) -> Option<&'a [T]> {
     if length == 0 {
         return Some(&[]);
     }
@@ -124,10 +124,13 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// Whole numbers for JavaScript; more than 2³² − 1 do not fit any typed array it could make.
-pub fn to_u32(from: &[usize]) -> Result<Uint32Array> {
-    let fits = |v: &usize| u32::try_from(*v).map_err(|_| error(Internal, "more than 2^32 - 1 entries"));
-    Ok(Uint32Array::new(from.iter().map(fits).collect::<Result<_>>()?))
+/// Row pointers for JavaScript, whose typed arrays hold no more than 2³² − 1 entries anyway.
+pub fn to_u32(from: &[usize]) -> aquila::Result<Vec<u32>> {
+    let fits = |v: &usize| {
+        u32::try_from(*v)
+            .map_err(|_| aquila::Error::new(Unsupported, format!("{v} entries pass the limit of 2^32 - 1")))
+    };
+    from.iter().map(fits).collect()
 }
 
 /// The three arrays of a sparse matrix.
@@ -241,7 +244,7 @@ impl Matrix {
     pub fn arrays(&self) -> Result<Arrays> {
         let csr = self.open()?.sparse();
         Ok(Arrays {
-            indptr: to_u32(csr.indptr())?,
+            indptr: Uint32Array::new(to_u32(csr.indptr()).js()?),
             indices: Uint32Array::new(csr.indices().to_vec()),
             values: Float32Array::new(csr.values().to_vec()),
         })
@@ -330,5 +333,33 @@ impl DenseMatrix {
     pub fn close(&mut self, env: Env) {
         self.inner = None;
         account(&env, -std::mem::take(&mut self.counted));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers_of_every_kind_keep_their_values() {
+        let same = |numbers: Numbers<'_>| numbers.to_whole::<u32>("n").unwrap();
+        assert_eq!(same(Numbers::U32(&[0, u32::MAX])), [0, u32::MAX]);
+        assert_eq!(same(Numbers::I32(&[7])), [7]);
+        assert_eq!(same(Numbers::I64(&[1 << 31])), [1 << 31]);
+        assert_eq!(same(Numbers::U64(&[3])), [3]);
+        assert_eq!(same(Numbers::F64(&[4294967295.0])), [u32::MAX]);
+        assert_eq!(Numbers::F64(&[1e15]).to_whole::<usize>("n").unwrap(), [1_000_000_000_000_000]);
+    }
+
+    #[test]
+    fn no_other_number_passes() {
+        let refused = |numbers: Numbers<'_>| numbers.to_whole::<u32>("n").unwrap_err().reason.clone();
+        assert_eq!(refused(Numbers::I32(&[0, -1])), "n[1] is -1, which is no valid index");
+        for v in [0.5, -1.0, f64::NAN, f64::INFINITY, 4294967296.0, 1e300] {
+            assert!(refused(Numbers::F64(&[v])).starts_with("n[0] is "), "{v}");
+        }
+        assert!(refused(Numbers::U64(&[u64::MAX])).contains("18446744073709551615"));
+        assert!(Numbers::U64(&[u64::MAX]).to_whole::<usize>("n").is_ok());
+        assert!(Numbers::I64(&[1]).to_f32("n").is_err());
     }
 }

@@ -21,9 +21,20 @@ use std::sync::Arc;
 pub struct Opened {
     model: Arc<Model>,
     features: usize,
+    labels: usize,
+    /// Bytes that V8 should know of.
+    held: i64,
 }
 
 impl Opened {
+    /// Asks the model what it will be asked often. Not for JavaScript's thread: a model's info holds its labels' names.
+    fn new(model: Arc<Model>) -> Self {
+        let info = model.info();
+        // Pages of a mapped file are the system's to take back; only held memory counts.
+        let held = if info.mapped { 0 } else { info.bytes as i64 };
+        Self { model, features: info.features, labels: info.labels, held }
+    }
+
     /// The model.
     pub fn model(&self) -> &Arc<Model> {
         &self.model
@@ -120,12 +131,10 @@ impl ObjectFinalize for ModelHandle {
 }
 
 impl ModelHandle {
-    fn new(env: &Env, model: Arc<Model>) -> Self {
-        let info = model.info();
-        // Pages of a mapped file are the system's to take back; only held memory counts.
-        let counted = if info.mapped { 0 } else { info.bytes as i64 };
+    fn new(env: &Env, opened: Opened) -> Self {
+        let counted = opened.held;
         account(env, counted);
-        Self { slot: Rc::new(RefCell::new(Some(Opened { model, features: info.features }))), counted }
+        Self { slot: Rc::new(RefCell::new(Some(opened))), counted }
     }
 
     fn model(&self) -> Result<Arc<Model>> {
@@ -146,9 +155,9 @@ pub fn open_model<'env>(
         if verify {
             model.verify()?;
         }
-        Ok(model)
+        Ok(Opened::new(model))
     };
-    job::run(env, "open", control, work, |env, model| Ok(ModelHandle::new(&env, model)))
+    job::run(env, "open", control, work, |env, opened| Ok(ModelHandle::new(&env, opened)))
 }
 
 /// Takes the bytes of a model file.
@@ -165,9 +174,9 @@ pub fn model_from_bytes<'env>(
         if verify {
             model.verify()?;
         }
-        Ok(Arc::new(model))
+        Ok(Opened::new(Arc::new(model)))
     };
-    job::run(env, "open", control, work, |env, model| Ok(ModelHandle::new(&env, model)))
+    job::run(env, "open", control, work, |env, opened| Ok(ModelHandle::new(&env, opened)))
 }
 
 fn csr(matrix: Option<&Matrix>) -> Result<Option<Arc<Features>>> {
@@ -208,9 +217,10 @@ pub fn train<'env>(
             label_names,
             metadata,
         };
-        engine::train(&x, y.sparse(), &params, inputs, control)
+        let (model, report) = engine::train(&x, y.sparse(), &params, inputs, control)?;
+        Ok((Opened::new(Arc::new(model)), report))
     };
-    job::run(env, "train", control, work, |env, (model, report)| {
+    job::run(env, "train", control, work, |env, (opened, report)| {
         let report = Report {
             label_vectors: report.label_vectors,
             tree: report.tree,
@@ -219,7 +229,7 @@ pub fn train<'env>(
             total: report.total,
             forecast_bytes: report.forecast_bytes as f64,
         };
-        Ok(Trained { model: ModelHandle::new(&env, Arc::new(model)), report })
+        Ok(Trained { model: ModelHandle::new(&env, opened), report })
     })
 }
 
@@ -262,12 +272,12 @@ pub fn check_train_options<'env>(
     Ok(all)
 }
 
-fn ranked(ranked: Ranked) -> Result<RankedArrays> {
-    Ok(RankedArrays {
-        indptr: to_u32(&ranked.indptr)?,
+fn ranked((indptr, ranked): (Vec<u32>, Ranked)) -> RankedArrays {
+    RankedArrays {
+        indptr: Uint32Array::new(indptr),
         labels: Uint32Array::new(ranked.labels),
         scores: Float32Array::new(ranked.scores),
-    })
+    }
 }
 
 fn scope(model: &Model, allowed: Option<Vec<u32>>, chosen: Option<Arc<Features>>) -> aquila::Result<Scope> {
@@ -339,9 +349,10 @@ impl ModelHandle {
         let (allowed, chosen) = (read_allowed(allowed)?, csr(chosen)?);
         let work = move |control: &aquila::Control| {
             let scope = scope(&model, allowed, chosen)?;
-            model.predict(&x, &params, &scope, control)
+            let ranked = model.predict(&x, &params, &scope, control)?;
+            Ok((to_u32(&ranked.indptr)?, ranked))
         };
-        job::run(env, "predict", control, work, |_, result| ranked(result))
+        job::run(env, "predict", control, work, |_, result| Ok(ranked(result)))
     }
 
     /// A warm searcher for single queries: `{ search, labels, scores }`.
@@ -355,10 +366,14 @@ impl ModelHandle {
         #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
         #[napi(ts_arg_type = "Uint32Array | undefined")] allowed: Option<Unknown<'_>>,
     ) -> Result<Object<'env>> {
-        let model = self.model()?;
+        let (model, labels) = {
+            let slot = self.slot.borrow();
+            let opened = slot.as_ref().ok_or_else(|| closed("the model"))?;
+            (Arc::clone(&opened.model), opened.labels)
+        };
         let mut params: PredictParams = params::read(&options)?;
         // No answer is longer than the number of labels, and the result arrays need be no longer either.
-        params.k = params.k.min((model.info().labels as u32).max(1));
+        params.k = params.k.min(labels.max(1) as u32);
         let scope = scope(&model, read_allowed(allowed)?, None).js()?;
         query::open(env, Rc::clone(&self.slot), params, scope)
     }
