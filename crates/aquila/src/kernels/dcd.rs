@@ -4,7 +4,7 @@
 //! `min ½‖w‖² + Σ C·loss(y·(w·x + b·β))`; its dual has one variable `α ≥ 0` a row, and `w = Σ α·y·x`. A step on
 //! row `i` takes the gradient `G = y·(w·x_i + b·β) − 1 + D·α_i`, moves `α_i` to `clip(α_i − ω·G/Q_i, 0, U)` with
 //! `Q_i = x_i·x_i + β² + D`, and adds `Δα·y·x_i` to `w` (Hsieh et al., ICML 2008). Squared hinge: `D = 1/(2C)`,
-//! `U = ∞`. Hinge: `D = 0`, `U = C`. Logistic: see [`logistic_root`].
+//! `U = ∞`. Hinge: `D = 0`, `U = C`. Logistic: see `logistic_root` in the source.
 //!
 //! Two departures, both measured at equal P@k. Steps are over-relaxed by ω = 1.3 (any 0 < ω < 2 descends; 1.0 takes
 //! a fifth more passes, 1.5 more again on some sets). A row that moved no lane rests for one pass: it is near its
@@ -221,11 +221,11 @@ impl Args<'_> {
         let span = self.rows.spans[i];
         let mut j = span.begin;
         while j < span.end {
-            super::prefetch(self.rows.entries.idx.as_ptr().wrapping_add(j));
-            super::prefetch(self.rows.entries.val.as_ptr().wrapping_add(j));
+            super::prefetch_line(self.rows.entries.idx.as_ptr().wrapping_add(j));
+            super::prefetch_line(self.rows.entries.val.as_ptr().wrapping_add(j));
             j += 16;
         }
-        super::prefetch(self.state.alpha.as_ptr().wrapping_add(i * lanes));
+        super::prefetch_line(self.state.alpha.as_ptr().wrapping_add(i * lanes));
     }
 
     /// `w·x_i + b·β` of every lane, summed in four streams so that additions need not wait for each other.

@@ -5,13 +5,18 @@
 
 pub mod dcd;
 mod lanes;
+mod map;
+pub(crate) mod postings;
+pub(crate) mod select;
+
+pub(crate) use map::map_file;
 
 /// An instruction set that kernels are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
     /// Plain Rust, on every target.
     Scalar,
-    /// AVX2 with FMA, x86-64 only.
+    /// AVX2 with FMA, BMI and POPCNT, x86-64 only.
     Avx2,
     /// AVX-512 (F, BW, DQ, VL), x86-64 only.
     Avx512,
@@ -47,9 +52,19 @@ impl Isa {
         }
     }
 
+    /// Whether this processor has the set.
+    pub(crate) fn runs_here(self) -> bool {
+        self <= Self::of_processor()
+    }
+
     #[cfg(target_arch = "x86_64")]
     fn of_processor() -> Self {
-        let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        // Every processor with AVX2 has the bit instructions too, but nothing promises it.
+        let avx2 = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt");
         let avx512 = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
@@ -69,7 +84,7 @@ impl Isa {
 
 /// Asks the caches for the line at this address. Any address is allowed.
 #[inline(always)]
-pub(crate) fn prefetch<T>(at: *const T) {
+pub(crate) fn prefetch_line<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch never faults, whatever the address.
     unsafe {
@@ -77,4 +92,17 @@ pub(crate) fn prefetch<T>(at: *const T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
+}
+
+/// Asks for the cache line of a place in a slice, if there is one.
+#[inline(always)]
+pub(crate) fn prefetch(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if at < bytes.len() {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: the place is within the slice; a prefetch changes nothing that can be seen.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().add(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
 }

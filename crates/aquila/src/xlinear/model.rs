@@ -1,18 +1,43 @@
 //! The model: what training makes, files hold and queries ask.
 
-use super::{Block, PredictParams, TrainParams, WeightFormat};
+use super::file::{self, Bytes, Kind, Sections, Writer};
+use super::layout::{LayerShape, Shape, first_chunks, lay_out};
+use super::tables::{LayerTables, U32s};
+use super::{Block, TrainParams, WeightFormat};
 use crate::control::Control;
-use crate::data::{Csr, Features, Row};
-use crate::error::{Result, fail};
-use crate::tree::LabelTree;
+use crate::error::{Error, ErrorCode, Result, fail};
+use crate::kernels::postings::{ByteCodes, CodeKind, PAD};
+use crate::params::{Params, Value};
+use crate::tree::{LabelTree, NODE, TreeLayer};
+use serde_json::{Value as Json, json};
+use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// A trained model, in memory or mapped from its file.
+///
+/// It cannot change; share it by reference or in an `Arc`. The bytes in memory are those of the file.
 #[derive(Debug)]
-pub struct Model {}
+pub struct Model {
+    bytes: Bytes,
+    sections: Sections,
+    pub(super) shape: Shape,
+    pub(super) tables: Vec<LayerTables>,
+    area: Range<usize>,
+    directory: Range<usize>,
+    wide_directory: bool,
+    pub(super) codes: CodeKind,
+    pub(super) features: usize,
+    pub(super) labels: usize,
+    slots: usize,
+    weights: u64,
+    parts: ModelParts,
+    pub(super) slots_of: OnceLock<super::search::SlotsOf>,
+}
 
 /// What goes into a model beside its weights.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelParts {
     /// Number of feature columns.
     pub features: usize,
@@ -62,6 +87,9 @@ pub struct Ranked {
 
 impl Model {
     /// Lays out trained blocks (any order) over a tree.
+    ///
+    /// Columns that no block holds were never trained: see [`Block::bias`]. The bytes are the same for any number of
+    /// threads.
     pub fn assemble(
         parts: ModelParts,
         tree: &LabelTree,
@@ -69,94 +97,351 @@ impl Model {
         blocks: Vec<Block>,
         control: &Control,
     ) -> Result<Self> {
-        let _ = (parts, tree, format, blocks, control);
-        fail!(Unsupported, "stub")
+        if parts.features > u32::MAX as usize {
+            fail!(InvalidArgument, "{} features pass the limit of {}", parts.features, u32::MAX);
+        }
+        if !parts.label_names.is_empty() && parts.label_names.len() != tree.labels() {
+            fail!(ShapeMismatch, "{} label names for {} labels", parts.label_names.len(), tree.labels());
+        }
+        let image = control.install(|| image(&parts, tree, format, blocks, control))??;
+        Self::from_bytes(image)
     }
 
     /// Maps a model file. The structure is checked, the weights' checksums are not: see [`Model::verify`].
+    ///
+    /// Takes milliseconds whatever the size. A damaged file that opens may give wrong scores, nothing worse. The
+    /// file must not be cut or written into while it is open; replacing it by renaming is fine.
     pub fn open(path: &Path) -> Result<Self> {
-        fail!(Unsupported, "stub {}", path.display())
+        Self::from_image(file::map(path)?).map_err(file::named(path))
     }
 
     /// Takes the bytes of a model file.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        fail!(Unsupported, "stub {}", bytes.len())
+        Self::from_image(Bytes::Held(bytes))
+    }
+
+    /// The bytes of the model file.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Writes the model to a file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<()> {
-        fail!(Unsupported, "stub {}", path.display())
+        file::write_atomically(path, |w| w.write_all(&self.bytes))
     }
 
     /// Compares every byte with the file's checksums.
     pub fn verify(&self) -> Result<()> {
-        fail!(Unsupported, "stub")
+        file::verify(&self.bytes, &self.sections)
     }
 
-    /// What a user may know of it.
+    /// What a user may know of it. Label names are copied: see [`Model::label_name`] for single ones.
     pub fn info(&self) -> ModelInfo {
-        ModelInfo::default()
+        let names = self.label_name(0).is_some();
+        let name = |l| self.label_name(l).unwrap_or_default().to_owned();
+        let label_names = if names { (0..self.labels as u32).map(name).collect() } else { Vec::new() };
+        ModelInfo {
+            features: self.features,
+            labels: self.labels,
+            slots: self.slots,
+            layers: self.shape.layers.iter().map(|l| l.columns).collect(),
+            weights: self.weights,
+            bytes: self.bytes.len() as u64,
+            mapped: matches!(self.bytes, Bytes::Mapped(_)),
+            version: file::VERSION,
+            parts: ModelParts { label_names, ..self.parts.clone() },
+        }
     }
 
-    /// The tree.
+    /// The name of a label, where the model has names.
+    pub fn label_name(&self, label: u32) -> Option<&str> {
+        let starts = &self.bytes[self.sections.find(Kind::NameStarts, 0)?];
+        let names = &self.bytes[self.sections.find(Kind::Names, 0)?];
+        let (starts, label) = (starts.as_chunks::<8>().0, label as usize);
+        let (from, to) = (starts.get(label)?, starts.get(label + 1)?);
+        let span = u64::from_le_bytes(*from) as usize..u64::from_le_bytes(*to) as usize;
+        std::str::from_utf8(names.get(span)?).ok()
+    }
+
+    /// The tree, rebuilt from the model's tables.
     pub fn tree(&self) -> Result<LabelTree> {
-        fail!(Unsupported, "stub")
+        let mut layers = Vec::with_capacity(self.tables.len());
+        for (t, shape) in self.shape.layers.iter().enumerate() {
+            let starts = self.starts(t).iter().collect();
+            let labels = match &self.tables[t].labels {
+                Some(_) => self.slot_labels(t).iter().collect(),
+                None => vec![NODE; shape.columns],
+            };
+            layers.push(TreeLayer { starts, labels });
+        }
+        LabelTree::new(self.labels, layers).map_err(|e| Error::new(ErrorCode::BadModel, e.message()))
     }
 
-    /// Ranks labels of every row, rows in parallel.
-    pub fn predict(
-        &self,
-        x: &Features,
-        params: &PredictParams,
-        scope: &Scope,
-        control: &Control,
-    ) -> Result<Ranked> {
-        let _ = (x, params, scope, control);
-        fail!(Unsupported, "stub")
+    /// Number of feature columns.
+    pub fn features(&self) -> usize {
+        self.features
     }
 
-    /// The scratch memory of one thread's queries.
-    pub fn searcher(&self) -> Searcher {
-        Searcher::default()
+    /// Number of labels.
+    pub fn labels(&self) -> usize {
+        self.labels
     }
 
-    /// Ranks labels of one row into `out`; no allocation once `searcher` and `out` are warm.
-    pub fn search(
-        &self,
-        searcher: &mut Searcher,
-        row: Row<'_>,
-        params: &PredictParams,
-        scope: &Scope,
-        out: &mut Vec<(u32, f32)>,
-    ) -> Result<()> {
-        let _ = (searcher, row, params, scope, out);
-        fail!(Unsupported, "stub")
+    /// Whether every label has one slot, so that nothing is merged.
+    pub(super) fn one_slot(&self) -> bool {
+        self.slots == self.labels
+    }
+
+    /// Whether rows are scaled to length 1.
+    pub(super) fn normalize(&self) -> bool {
+        self.parts.params.model.normalize
+    }
+
+    pub(super) fn area(&self) -> &[u8] {
+        &self.bytes[self.area.clone()]
+    }
+
+    /// The place of a bucket in the area.
+    #[inline(always)]
+    pub(super) fn bucket(&self, bucket: usize) -> usize {
+        let bytes = &self.bytes[self.directory.clone()];
+        if self.wide_directory {
+            bytes.as_chunks::<8>().0.get(bucket).map_or(usize::MAX, |b| u64::from_le_bytes(*b) as usize)
+        } else {
+            bytes.as_chunks::<4>().0.get(bucket).map_or(usize::MAX, |b| u32::from_le_bytes(*b) as usize)
+        }
+    }
+
+    /// Asks for the directory's word of a bucket.
+    #[inline(always)]
+    pub(super) fn prefetch_bucket(&self, bucket: usize) {
+        let width = if self.wide_directory { 8 } else { 4 };
+        crate::kernels::prefetch(&self.bytes[self.directory.clone()], bucket * width);
+    }
+
+    pub(super) fn starts(&self, layer: usize) -> U32s<'_> {
+        U32s::new(&self.bytes[self.tables[layer].starts.clone()])
+    }
+
+    pub(super) fn slot_labels(&self, layer: usize) -> U32s<'_> {
+        self.tables[layer].labels.clone().map_or(U32s::new(&[]), |s| U32s::new(&self.bytes[s]))
+    }
+
+    pub(super) fn nodes(&self, layer: usize) -> Option<U32s<'_>> {
+        self.tables[layer].nodes.clone().map(|s| U32s::new(&self.bytes[s]))
+    }
+
+    pub(super) fn chunks(&self, layer: usize) -> Option<U32s<'_>> {
+        self.tables[layer].chunks.clone().map(|s| U32s::new(&self.bytes[s]))
+    }
+
+    pub(super) fn bias(&self, layer: usize) -> &[[u8; 4]] {
+        self.bytes[self.tables[layer].bias.clone()].as_chunks().0
+    }
+
+    fn from_image(bytes: Bytes) -> Result<Self> {
+        let sections = file::read_sections(&bytes)?;
+        let description: Json = serde_json::from_slice(&bytes[sections.need(Kind::Description, 0)?])
+            .map_err(|e| broken(format!("its description is no JSON: {e}")))?;
+        let number = |of: &Json, name: &str| {
+            of.get(name).and_then(Json::as_u64).ok_or_else(|| broken(format!("its description lacks {name}")))
+        };
+        let size = |of: &Json, name: &str| number(of, name).map(|v| v as usize);
+
+        let mut layers = Vec::new();
+        for l in description.get("layers").and_then(Json::as_array).map_or(&[][..], Vec::as_slice) {
+            layers.push(LayerShape {
+                parents: size(l, "parents")?,
+                columns: size(l, "columns")?,
+                chunks: size(l, "chunks")?,
+                words: size(l, "words")?,
+                nodes: size(l, "nodes")?,
+                head: None,
+            });
+        }
+        let fits = |l: &LayerShape| {
+            let limit = u32::MAX as usize;
+            l.parents.max(l.columns).max(l.chunks) < limit
+                && (1..=8).contains(&l.words)
+                && l.nodes <= l.columns
+        };
+        if layers.is_empty() || !layers.iter().all(fits) {
+            return Err(broken("its layers are impossible".into()));
+        }
+        let head_columns = Shape::place_head(&mut layers);
+        let shape = Shape { layers, head_columns };
+        let tables = LayerTables::find(&shape, &sections)?;
+
+        let area = sections.need(Kind::Weights, 0)?;
+        if area.len() < PAD {
+            return Err(broken("its weight area is too short".into()));
+        }
+        let directory = sections.need(Kind::Directory, 0)?;
+        let features = size(&description, "features")?;
+        let wide_directory = size(&description, "directoryBytes")? == 8;
+        let buckets = features.div_ceil(super::layout::BUCKET);
+        if features > u32::MAX as usize || directory.len() != buckets * if wide_directory { 8 } else { 4 } {
+            return Err(broken("its directory does not fit its features".into()));
+        }
+        let format = &description["format"];
+        let codes = match format.get("weights").and_then(Json::as_str) {
+            Some("u8") => {
+                let (mantissa, base) = (number(format, "mantissa")?, number(format, "base")?);
+                if mantissa > 7 || base > u64::from(u32::MAX >> 9) {
+                    return Err(broken("its weight format is impossible".into()));
+                }
+                CodeKind::Byte(ByteCodes { shift: 23 - mantissa as u32, base: base as u32 })
+            }
+            Some("bf16") => CodeKind::Bf16,
+            Some("f32") => CodeKind::F32,
+            _ => return Err(broken("its weight format is unknown".into())),
+        };
+        let mut params = TrainParams::default();
+        for (name, value) in description.get("params").and_then(Json::as_object).into_iter().flatten() {
+            let value = match value {
+                Json::Bool(b) => Value::Bool(*b),
+                Json::String(s) => Value::Text(s.clone()),
+                other => Value::Number(other.as_f64().unwrap_or(f64::NAN)),
+            };
+            // A later build may have parameters that this one lacks: they tell how it was trained, no more.
+            params.try_set(name, &value).map_err(|e| broken(e.message().to_owned()))?;
+        }
+        let text = |span: Option<Range<usize>>| match span {
+            None => Ok(String::new()),
+            Some(span) => {
+                String::from_utf8(bytes[span].to_vec()).map_err(|_| broken("its metadata is no UTF-8".into()))
+            }
+        };
+        let metadata = text(sections.find(Kind::Metadata, 0))?;
+        let (labels, slots) = (size(&description, "labels")?, size(&description, "slots")?);
+        let all_slots: usize = shape.layers.iter().map(|l| l.columns - l.nodes).sum();
+        if labels == 0 || labels >= u32::MAX as usize || slots != all_slots || slots < labels {
+            return Err(broken(format!("{labels} labels do not fit {slots} slots")));
+        }
+        let seed = number(&description, "seed")?;
+        let parts = ModelParts { features, params, seed, label_names: Vec::new(), metadata };
+        let weights = number(&description, "weightCount")?;
+        Ok(Self {
+            shape,
+            tables,
+            area,
+            directory,
+            wide_directory,
+            codes,
+            features,
+            labels,
+            slots,
+            weights,
+            parts,
+            slots_of: OnceLock::new(),
+            sections,
+            bytes,
+        })
     }
 }
 
-/// Which labels a prediction may name.
-#[derive(Debug, Default)]
-pub enum Scope {
-    /// All of them.
-    #[default]
-    All,
-    /// Only these: see [`Model::allow`].
-    Allowed(Allowed),
-    /// For each row just these labels, all of them scored whatever the beam: rows × labels, values ignored.
-    Chosen(Csr),
+fn broken(what: String) -> Error {
+    Error::new(ErrorCode::BadModel, format!("the model is broken: {what}"))
 }
 
-/// A set of labels prepared for search: subtrees without any of them are never entered.
-#[derive(Debug)]
-pub struct Allowed {}
-
-impl Model {
-    /// Prepares a set of labels, ascending and unique, for [`Scope::Allowed`].
-    pub fn allow(&self, labels: &[u32]) -> Result<Allowed> {
-        fail!(Unsupported, "stub {}", labels.len())
+/// All sections of a model.
+fn image(
+    parts: &ModelParts,
+    tree: &LabelTree,
+    format: WeightFormat,
+    blocks: Vec<Block>,
+    control: &Control,
+) -> Result<Vec<u8>> {
+    let shape = Shape::of(tree);
+    let mut writer = Writer::new(6 + 5 * shape.layers.len());
+    let laid = writer.section(Kind::Weights, 0, |image| {
+        lay_out(&shape, tree, parts.features, format.bytes(), blocks, control, image)
+    })?;
+    let wide = laid.directory.last().is_some_and(|p| *p > u64::from(u32::MAX));
+    let mut put = |kind, layer, bytes: &mut dyn FnMut(&mut Vec<u8>)| {
+        writer.section(kind, layer, |image| {
+            bytes(image);
+            Ok(())
+        })
+    };
+    put(Kind::Directory, 0, &mut |image| {
+        for p in &laid.directory {
+            image.extend_from_slice(&p.to_le_bytes()[..if wide { 8 } else { 4 }]);
+        }
+    })?;
+    let numbers = |values: &[u32]| {
+        let values = values.to_vec();
+        move |image: &mut Vec<u8>| values.iter().for_each(|v| image.extend_from_slice(&v.to_le_bytes()))
+    };
+    let first_chunks = first_chunks(tree);
+    for (t, (layer, numbers_of)) in tree.layers().iter().zip(&shape.layers).enumerate() {
+        put(Kind::Starts, t, &mut numbers(&layer.starts))?;
+        if numbers_of.chunks != numbers_of.parents {
+            put(Kind::Chunks, t, &mut numbers(&first_chunks[t]))?;
+        }
+        let bias: Vec<u32> = laid.bias[t].iter().map(|b| b.to_bits()).collect();
+        put(Kind::Bias, t, &mut numbers(&bias))?;
+        if numbers_of.nodes < numbers_of.columns {
+            put(Kind::Labels, t, &mut numbers(&layer.labels))?;
+        }
+        if numbers_of.mixed() {
+            let mut before = 0;
+            let count = |l: &u32| {
+                before += u32::from(*l == NODE);
+                before - u32::from(*l == NODE)
+            };
+            let nodes: Vec<u32> = layer.labels.iter().map(count).collect();
+            put(Kind::Nodes, t, &mut numbers(&nodes))?;
+        }
     }
+    if !parts.label_names.is_empty() {
+        put(Kind::NameStarts, 0, &mut |image| {
+            let mut at = 0u64;
+            image.extend_from_slice(&at.to_le_bytes());
+            for name in &parts.label_names {
+                at += name.len() as u64;
+                image.extend_from_slice(&at.to_le_bytes());
+            }
+        })?;
+        put(Kind::Names, 0, &mut |image| {
+            parts.label_names.iter().for_each(|n| image.extend_from_slice(n.as_bytes()));
+        })?;
+    }
+    if !parts.metadata.is_empty() {
+        put(Kind::Metadata, 0, &mut |image| image.extend_from_slice(parts.metadata.as_bytes()))?;
+    }
+    let format = match format {
+        WeightFormat::Byte { mantissa, base } => {
+            json!({ "weights": "u8", "mantissa": mantissa, "base": base })
+        }
+        other => json!({ "weights": other.kind().as_str() }),
+    };
+    let params: serde_json::Map<String, Json> = parts
+        .params
+        .values()
+        .into_iter()
+        .map(|(name, value)| {
+            let value = match value {
+                Value::Number(v) => json!(v),
+                Value::Bool(v) => json!(v),
+                Value::Text(v) => json!(v),
+            };
+            (name.to_owned(), value)
+        })
+        .collect();
+    let layer = |l: &LayerShape| json!({ "parents": l.parents, "columns": l.columns, "chunks": l.chunks, "words": l.words, "nodes": l.nodes });
+    let description = json!({
+        "engine": crate::VERSION,
+        "features": parts.features,
+        "labels": tree.labels(),
+        "slots": tree.slots(),
+        "layers": shape.layers.iter().map(layer).collect::<Vec<_>>(),
+        "weightCount": laid.weights,
+        "format": format,
+        "directoryBytes": if wide { 8 } else { 4 },
+        "seed": parts.seed,
+        "params": params,
+    });
+    put(Kind::Description, 0, &mut |image| image.extend_from_slice(description.to_string().as_bytes()))?;
+    Ok(writer.finish())
 }
-
-/// The scratch memory of one thread's queries.
-#[derive(Debug, Default)]
-pub struct Searcher {}

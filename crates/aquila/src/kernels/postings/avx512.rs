@@ -1,0 +1,211 @@
+//! The walk's steps with AVX-512 (F, BW, DQ, VL): 16 weights at a time.
+
+use super::codes::{Bf16Codes, ByteCodes, CodeKind, Codes, F32Codes};
+use super::walk::{self, Head, Queue, Steps};
+use super::{Cursor, HEAD, Layer, Scratch};
+use std::arch::x86_64::*;
+
+#[derive(Clone, Copy)]
+struct Avx512<C>(C);
+
+/// Decodes 16 weights.
+trait Decode: Codes {
+    /// # Safety
+    /// 16 codes can be read and the processor has AVX-512.
+    unsafe fn decode16(self, codes: *const u8) -> __m512;
+}
+
+impl Decode for ByteCodes {
+    #[inline(always)]
+    unsafe fn decode16(self, codes: *const u8) -> __m512 {
+        // SAFETY: as the caller's.
+        unsafe {
+            let c = _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.cast()));
+            let low = _mm512_and_si512(c, _mm512_set1_epi32(127));
+            let based = _mm512_add_epi32(low, _mm512_set1_epi32(self.base as i32));
+            let magnitude = _mm512_sll_epi32(based, _mm_cvtsi32_si128(self.shift as i32));
+            let sign = _mm512_slli_epi32::<24>(_mm512_andnot_si512(_mm512_set1_epi32(127), c));
+            _mm512_castsi512_ps(_mm512_or_si512(magnitude, sign))
+        }
+    }
+}
+
+impl Decode for Bf16Codes {
+    #[inline(always)]
+    unsafe fn decode16(self, codes: *const u8) -> __m512 {
+        // SAFETY: as the caller's.
+        unsafe {
+            let c = _mm512_cvtepu16_epi32(_mm256_loadu_si256(codes.cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(c))
+        }
+    }
+}
+
+impl Decode for F32Codes {
+    #[inline(always)]
+    unsafe fn decode16(self, codes: *const u8) -> __m512 {
+        // SAFETY: as the caller's.
+        unsafe { _mm512_loadu_ps(codes.cast()) }
+    }
+}
+
+// SAFETY: reads stay within the padding that the trait promises: at most 64 bytes behind the items.
+unsafe impl<C: Decode> Steps<C> for Avx512<C> {
+    #[inline(always)]
+    unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize {
+        if nth == 0 {
+            return 0;
+        }
+        let (mut left, mut done) = (nth as u32, 0);
+        while done < len {
+            // SAFETY: `at + done` is below the items' end, 64 bytes further is within the padding.
+            let lasts =
+                unsafe { _mm512_movepi8_mask(_mm512_loadu_si512(area.as_ptr().add(at + done).cast())) };
+            let here = lasts.count_ones();
+            if here >= left {
+                // SAFETY: every processor with AVX-512 that runs this has BMI2, see `Isa`.
+                let bit = unsafe { _pdep_u64(1 << (left - 1), lasts) };
+                return (done + bit.trailing_zeros() as usize + 1).min(len);
+            }
+            left -= here;
+            done += 64;
+        }
+        len
+    }
+
+    #[inline(always)]
+    unsafe fn ones(self, area: &[u8], at: usize, count: usize) -> usize {
+        let mut done = 0;
+        // SAFETY: masked loads read the items alone.
+        unsafe {
+            let nibbles =
+                _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
+            let low = _mm512_set1_epi8(15);
+            let mut sum = _mm512_setzero_si512();
+            while done < count {
+                let mask = u32::MAX >> (32 - (count - done).min(32));
+                let v = _mm512_maskz_loadu_epi16(mask, area.as_ptr().add(at + 2 * done).cast());
+                let a = _mm512_shuffle_epi8(nibbles, _mm512_and_si512(v, low));
+                let b = _mm512_shuffle_epi8(nibbles, _mm512_and_si512(_mm512_srli_epi16::<4>(v), low));
+                let bytes = _mm512_add_epi8(a, b);
+                sum = _mm512_add_epi64(sum, _mm512_sad_epu8(bytes, _mm512_setzero_si512()));
+                done += 32;
+            }
+            _mm512_reduce_add_epi64(sum) as usize
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn entries(
+        self,
+        area: &[u8],
+        children: usize,
+        codes: usize,
+        n: usize,
+        base: u32,
+        x: f32,
+        queue: &mut Queue,
+    ) -> (usize, bool) {
+        // SAFETY: 16 children and 16 codes from a place within the section are within the padding; the queue
+        // holds 16 pairs more than it may be filled with.
+        unsafe {
+            let c = _mm_loadu_si128(area.as_ptr().add(children).cast());
+            let last = (u32::from(_mm_movepi8_mask(c)) | 0x8000).trailing_zeros() as usize;
+            let taken = (last + 1).min(n);
+            let low = _mm512_cvtepu8_epi32(_mm_and_si128(c, _mm_set1_epi8(127)));
+            let places = _mm512_add_epi32(low, _mm512_set1_epi32(base as i32));
+            let products = _mm512_mul_ps(self.0.decode16(area.as_ptr().add(codes)), _mm512_set1_ps(x));
+            queue.put(places, products, taken);
+            // Bit 15 stands in for "none"; whether it is the row's last is for the byte itself to say.
+            (taken, taken == n || *area.as_ptr().add(children + last) & 128 != 0)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn columns(self, area: &[u8], columns: usize, codes: usize, n: usize, x: f32, queue: &mut Queue) {
+        // SAFETY: as in `entries`.
+        unsafe {
+            let places = _mm512_cvtepu8_epi32(_mm_loadu_si128(area.as_ptr().add(columns).cast()));
+            let products = _mm512_mul_ps(self.0.decode16(area.as_ptr().add(codes)), _mm512_set1_ps(x));
+            queue.put(places, products, n);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn masked(self, area: &[u8], codes: usize, mask: u16, x: f32, sums: &mut [f32; 16]) {
+        // SAFETY: 16 codes from a place within the section are within the padding; there are 16 sums.
+        unsafe {
+            let weights = _mm512_maskz_expand_ps(mask, self.0.decode16(area.as_ptr().add(codes)));
+            let sum = _mm512_loadu_ps(sums.as_ptr());
+            _mm512_storeu_ps(sums.as_mut_ptr(), _mm512_fmadd_ps(weights, _mm512_set1_ps(x), sum));
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, area: &[u8], at: usize) {
+        crate::kernels::prefetch(area, at);
+    }
+}
+
+impl Queue {
+    /// Appends the first `n` of 16 pairs.
+    ///
+    /// # Safety
+    /// The processor has AVX-512.
+    #[inline(always)]
+    unsafe fn put(&mut self, places: __m512i, products: __m512, n: usize) {
+        let len = self.len;
+        let (Some(p), Some(v)) = (self.places.get_mut(len..len + 16), self.products.get_mut(len..len + 16))
+        else {
+            return;
+        };
+        // SAFETY: both slices have 16 elements.
+        unsafe {
+            _mm512_storeu_si512(p.as_mut_ptr().cast(), places);
+            _mm512_storeu_ps(v.as_mut_ptr(), products);
+        }
+        self.len = len + n;
+    }
+}
+
+/// See [`super::add_layer`].
+///
+/// # Safety
+/// As [`walk::layer`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,popcnt")]
+pub(super) unsafe fn layer(
+    layer: &Layer<'_>,
+    cursors: &mut [Cursor],
+    scratch: &mut Scratch,
+    sums: &mut [f32],
+) {
+    // SAFETY: as the caller's.
+    unsafe {
+        match layer.codes {
+            CodeKind::Byte(c) => walk::layer(Avx512(c), c, layer, cursors, scratch, sums),
+            CodeKind::Bf16 => walk::layer(Avx512(Bf16Codes), Bf16Codes, layer, cursors, scratch, sums),
+            CodeKind::F32 => walk::layer(Avx512(F32Codes), F32Codes, layer, cursors, scratch, sums),
+        }
+    }
+}
+
+/// See [`super::add_head`].
+///
+/// # Safety
+/// As [`walk::head`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,popcnt")]
+pub(super) unsafe fn head(
+    head: &Head<'_>,
+    cursors: &mut [Cursor],
+    scratch: &mut Scratch,
+    sums: &mut [f32; HEAD],
+) {
+    // SAFETY: as the caller's.
+    unsafe {
+        match head.codes {
+            CodeKind::Byte(c) => walk::head(Avx512(c), c, head, cursors, scratch, sums),
+            CodeKind::Bf16 => walk::head(Avx512(Bf16Codes), Bf16Codes, head, cursors, scratch, sums),
+            CodeKind::F32 => walk::head(Avx512(F32Codes), F32Codes, head, cursors, scratch, sums),
+        }
+    }
+}

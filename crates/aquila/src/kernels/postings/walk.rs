@@ -1,0 +1,474 @@
+//! The walk itself, written once over the steps that each instruction set has its own form of.
+
+#![expect(clippy::too_many_arguments, reason = "frames of one inner loop, split for reading")]
+
+use super::codes::{CodeKind, Codes};
+use super::{Cursor, FORM_PAGES, HEAD, HEAD_MASKS, Layer, PAD, PAGE, Scratch};
+
+/// The head of a model: layers so small that all their columns are summed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head<'a> {
+    pub area: &'a [u8],
+    pub words: usize,
+    pub codes: CodeKind,
+}
+
+/// A row of an active chunk: `rank` rows after a known place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Hit {
+    /// Rows and weights before the known place.
+    rows: u32,
+    weights: u32,
+    rank: u32,
+    /// The active chunk's number plus 1.
+    slot: u32,
+}
+
+/// (accumulator, product) pairs that wait to be added.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    pub places: Vec<u32>,
+    pub products: Vec<f32>,
+    pub len: usize,
+}
+
+/// Pairs in the queue before it is emptied; the vectors hold 16 more.
+pub(super) const QUEUE: usize = 1024;
+
+impl Queue {
+    /// Adds all products to their sums.
+    #[inline(always)]
+    fn empty(&mut self, sums: &mut [f32]) {
+        for (place, product) in self.places[..self.len].iter().zip(&self.products[..self.len]) {
+            // The place is within the sums by the caller's sizes; the check costs nothing beside the add.
+            if let Some(sum) = sums.get_mut(*place as usize) {
+                *sum += product;
+            }
+        }
+        self.len = 0;
+    }
+
+    /// Appends one pair. The queue has room: it is emptied whenever it holds [`QUEUE`].
+    #[inline(always)]
+    pub fn push(&mut self, place: u32, product: f32) {
+        if let (Some(p), Some(v)) = (self.places.get_mut(self.len), self.products.get_mut(self.len)) {
+            (*p, *v) = (place, product);
+            self.len += 1;
+        }
+    }
+
+    /// Whether 16 more pairs might not fit afterwards.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.len >= QUEUE
+    }
+}
+
+impl Scratch {
+    /// Makes room for the hits of that many chunks.
+    pub(super) fn prepare(&mut self, active: usize) {
+        if self.hits.len() < active + 1 {
+            self.hits.resize(active + 1, Hit::default());
+        }
+        if self.queue.places.is_empty() {
+            self.queue.places.resize(QUEUE + 16, 0);
+            self.queue.products.resize(QUEUE + 16, 0.0);
+        }
+    }
+}
+
+/// The steps that each instruction set has its own form of.
+///
+/// # Safety
+/// Every method reads up to [`PAD`] bytes behind the `len`, `count` or `n` items at its place: the caller has checked
+/// that the items end [`PAD`] bytes before the area does. The processor has the instruction set.
+pub(super) unsafe trait Steps<C: Codes>: Copy {
+    /// The bytes from `at` to behind the `nth` byte that has bit 7 set; `len` if there are fewer within `len`.
+    unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize;
+
+    /// The set bits of `count` u16.
+    unsafe fn ones(self, area: &[u8], at: usize, count: usize) -> usize;
+
+    /// Queues up to 16 entries of a row: `child & mask` plus `base` with the weight times `x`, up to the last of
+    /// the row. Returns how many there were in front of the end and whether the row ended.
+    unsafe fn entries(
+        self,
+        area: &[u8],
+        children: usize,
+        codes: usize,
+        n: usize,
+        base: u32,
+        x: f32,
+        queue: &mut Queue,
+    ) -> (usize, bool);
+
+    /// Queues `n ≤ 16` columns of the head.
+    unsafe fn columns(self, area: &[u8], columns: usize, codes: usize, n: usize, x: f32, queue: &mut Queue);
+
+    /// Adds the weights of a mask's lanes, times `x`, to 16 sums.
+    unsafe fn masked(self, area: &[u8], codes: usize, mask: u16, x: f32, sums: &mut [f32; 16]);
+
+    /// Asks for the cache line of a place that will be read soon.
+    fn prefetch(self, area: &[u8], at: usize);
+}
+
+#[inline(always)]
+fn get<const N: usize>(area: &[u8], at: usize) -> Option<[u8; N]> {
+    area.get(at..at.checked_add(N)?)?.try_into().ok()
+}
+
+/// A u16 or a u32, as `count` says.
+#[inline(always)]
+fn number(area: &[u8], at: usize, count: usize) -> Option<usize> {
+    if count == 2 {
+        get(area, at).map(|b| u16::from_le_bytes(b) as usize)
+    } else {
+        get(area, at).map(|b| u32::from_le_bytes(b) as usize)
+    }
+}
+
+/// Where the cursor of a feature goes whose block is damaged: past every area, with room to add to.
+const NOWHERE: usize = usize::MAX / 2;
+
+/// Features ahead that are asked for while one is worked on.
+const AHEAD: usize = 6;
+
+/// See [`super::add_layer`].
+///
+/// # Safety
+/// The sizes are those that [`super::add_layer`] asserts; the processor has the steps' instruction set.
+#[inline(always)]
+pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
+    steps: S,
+    codes: C,
+    layer: &Layer<'_>,
+    cursors: &mut [Cursor],
+    scratch: &mut Scratch,
+    sums: &mut [f32],
+) {
+    let Scratch { hits, queue } = scratch;
+    for i in 0..cursors.len() {
+        if let Some(next) = cursors.get(i + AHEAD) {
+            steps.prefetch(layer.area, next.at);
+            steps.prefetch(layer.area, next.at + 64);
+        }
+        let Cursor { at, x } = cursors[i];
+        let Some(&form) = layer.area.get(at) else { continue };
+        cursors[i].at = if form == 0 {
+            at + 1
+        } else if form == FORM_PAGES {
+            // SAFETY: as the caller's.
+            unsafe { pages(steps, codes, layer, at, x, hits, queue, sums) }.unwrap_or(NOWHERE)
+        } else {
+            // SAFETY: as the caller's.
+            unsafe { section(steps, codes, layer, at, x, hits, queue, sums) }.unwrap_or(NOWHERE)
+        };
+        if queue.len >= QUEUE / 2 {
+            queue.empty(sums);
+        }
+    }
+    queue.empty(sums);
+}
+
+/// A section of pages: the pages of active chunks are found by their numbers.
+#[inline(always)]
+unsafe fn pages<C: Codes, S: Steps<C>>(
+    steps: S,
+    codes: C,
+    layer: &Layer<'_>,
+    at: usize,
+    x: f32,
+    hits: &mut [Hit],
+    queue: &mut Queue,
+    sums: &mut [f32],
+) -> Option<usize> {
+    let bytes = number(layer.area, at + 1, 4)?;
+    let count = number(layer.area, at + 5, 4)?;
+    let end = at + 5 + bytes;
+    let directory = layer.area.get(at + 9..at.checked_add(9 + 8 * count)?)?;
+    let entry = |i: usize| {
+        let e = &directory[8 * i..8 * i + 8];
+        let [a, b, c, d, e, f, g, h] = *e else { return (0, 0) };
+        (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]) as usize)
+    };
+    let mut active = layer.active;
+    while let Some(&chunk) = active.first() {
+        let page = chunk / PAGE as u32;
+        let of_page = active.partition_point(|c| c / PAGE as u32 <= page);
+        // A binary search over untrusted numbers ends in any case.
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = (low + high) / 2;
+            if entry(middle).0 < page { low = middle + 1 } else { high = middle }
+        }
+        if low < count && entry(low).0 == page {
+            let first = page as usize * PAGE;
+            let chunks = PAGE.min(layer.chunks.saturating_sub(first));
+            let part =
+                Layer { active: &active[..of_page], slots: layer.slots.get(first..)?, chunks, ..*layer };
+            let place = at + entry(low).1;
+            if !matches!(layer.area.get(place), None | Some(&0 | &FORM_PAGES)) {
+                // SAFETY: as the caller's; the slots of the page's chunks are those of the whole layer.
+                unsafe {
+                    section_of(steps, codes, &part, first as u32, PAGE, place, x, hits, queue, sums);
+                }
+            }
+        }
+        active = &active[of_page..];
+    }
+    Some(end)
+}
+
+#[inline(always)]
+unsafe fn section<C: Codes, S: Steps<C>>(
+    steps: S,
+    codes: C,
+    layer: &Layer<'_>,
+    at: usize,
+    x: f32,
+    hits: &mut [Hit],
+    queue: &mut Queue,
+    sums: &mut [f32],
+) -> Option<usize> {
+    // SAFETY: as the caller's.
+    unsafe { section_of(steps, codes, layer, 0, layer.chunks, at, x, hits, queue, sums) }
+}
+
+/// A section that is not of pages: lists its hits, then adds their rows. Returns where the next section begins.
+#[inline(always)]
+unsafe fn section_of<C: Codes, S: Steps<C>>(
+    steps: S,
+    _: C,
+    layer: &Layer<'_>,
+    first: u32,
+    span: usize,
+    at: usize,
+    x: f32,
+    hits: &mut [Hit],
+    queue: &mut Queue,
+    sums: &mut [f32],
+) -> Option<usize> {
+    let area = layer.area;
+    let form = *area.get(at)?;
+    let (rows, n, kind, masks, count, mut at) = if form >= 16 {
+        let rows = usize::from(form >> 4);
+        (rows, rows + usize::from(form & 15), 0, false, 2, at + 1)
+    } else if form == 0 || form >= FORM_PAGES {
+        return None;
+    } else {
+        let form = form - 1;
+        let count = 2 + 2 * usize::from(form & 1);
+        let rows = number(area, at + 1, count)?;
+        let n = number(area, at + 1 + count, count)?;
+        (rows, n, form >> 2, form & 2 != 0, count, at + 1 + 2 * count)
+    };
+    let found;
+    if kind == 2 {
+        let bits = area.get(at..at + span.div_ceil(8) + 8)?;
+        let bases = at + span.div_ceil(8);
+        let groups = span.div_ceil(64) - 1;
+        let paired = masks && layer.words == 1;
+        let step = if paired { 2 * count } else { count };
+        at = bases + groups * step;
+        let bases = area.get(bases..at.checked_add(8)?)?;
+        found = bitmap_hits(layer, first, bits, bases, step, masks, count, hits);
+    } else if kind == 0 {
+        (found, at) = list_hits::<1>(layer, rows, at, hits)?;
+    } else {
+        (found, at) = list_hits::<2>(layer, rows, at, hits)?;
+    }
+    let words = layer.words;
+    let (table, body) = match (masks, words) {
+        (false, _) => (at, n),
+        (true, 1) => (at, 2 * rows),
+        (true, _) => (at + count * rows, (2 * words + count) * rows),
+    };
+    let weights = at + body;
+    let end = weights + n * C::BYTES;
+    if end > area.len() - PAD {
+        return None;
+    }
+    for hit in &hits[..found] {
+        let base = (hit.slot as usize - 1) * words * 16;
+        let known = (hit.weights as usize).min(n);
+        if !masks {
+            // SAFETY: `known ≤ n` and the section's end was checked.
+            let mut from =
+                known + unsafe { steps.skip_rows(area, table + known, n - known, hit.rank as usize) };
+            while from < n {
+                // SAFETY: `from < n`, as above.
+                let (taken, ended) = unsafe {
+                    let left = n - from;
+                    let code = weights + from * C::BYTES;
+                    steps.entries(area, table + from, code, left, base as u32, x, queue)
+                };
+                from += taken;
+                if queue.is_full() {
+                    queue.empty(sums);
+                }
+                if ended {
+                    break;
+                }
+            }
+            continue;
+        }
+        let row = hit.rows as usize + hit.rank as usize;
+        if row >= rows {
+            continue;
+        }
+        let mut code = if words == 1 {
+            let rank = hit.rank as usize;
+            // SAFETY: rows up to `row < rows` are within the section.
+            known + unsafe { steps.ones(area, table + 2 * hit.rows as usize, rank) }
+        } else {
+            number(area, at + count * row, count)?
+        };
+        for word in 0..words {
+            let mask = number(area, table + 2 * (row * words + word), 2)? as u16;
+            let place = base + 16 * word;
+            let Some(Ok(sums)) = sums.get_mut(place..place + 16).map(<&mut [f32; 16]>::try_from) else {
+                break;
+            };
+            if code > n {
+                break;
+            }
+            // SAFETY: the codes begin within the section; 16 of them are fewer than PAD bytes.
+            unsafe { steps.masked(area, weights + code * C::BYTES, mask, x, sums) };
+            code += mask.count_ones() as usize;
+        }
+    }
+    Some(end)
+}
+
+/// Lists the rows of active chunks in a list of gaps; returns their number and the place behind the list.
+#[inline(always)]
+fn list_hits<const BYTES: usize>(
+    layer: &Layer<'_>,
+    rows: usize,
+    at: usize,
+    hits: &mut [Hit],
+) -> Option<(usize, usize)> {
+    let go_on = (1usize << (8 * BYTES)) - 1;
+    let area = layer.area;
+    let slots = &layer.slots[..layer.chunks];
+    let (mut at, mut found, mut next) = (at, 0, 0);
+    for row in 0..rows {
+        let mut gap = read_gap::<BYTES>(area, at)?;
+        at += BYTES;
+        while gap == go_on {
+            next += go_on;
+            if next >= slots.len() {
+                return None;
+            }
+            gap = read_gap::<BYTES>(area, at)?;
+            at += BYTES;
+        }
+        next += gap;
+        let slot = *slots.get(next)?;
+        next += 1;
+        // A chunk comes once, so there are no more hits than active chunks.
+        *hits.get_mut(found)? = Hit { rows: 0, weights: 0, rank: row as u32, slot: u32::from(slot) };
+        found += usize::from(slot != 0);
+    }
+    Some((found, at))
+}
+
+#[inline(always)]
+fn read_gap<const BYTES: usize>(area: &[u8], at: usize) -> Option<usize> {
+    if BYTES == 1 { area.get(at).map(|b| usize::from(*b)) } else { number(area, at, 2) }
+}
+
+/// Lists the active chunks whose bit is set; returns their number.
+#[inline(always)]
+fn bitmap_hits(
+    layer: &Layer<'_>,
+    first: u32,
+    bits: &[u8],
+    bases: &[u8],
+    step: usize,
+    masks: bool,
+    count: usize,
+    hits: &mut [Hit],
+) -> usize {
+    let mut found = 0;
+    for &chunk in layer.active {
+        let chunk = chunk.wrapping_sub(first) as usize;
+        let (group, bit) = (chunk / 64, chunk % 64);
+        let Some(word) = get::<8>(bits, 8 * group) else { continue };
+        let word = u64::from_le_bytes(word);
+        let rank = (word & !(u64::MAX << bit)).count_ones();
+        let (mut rows, mut weights) = (0, 0);
+        if group > 0 {
+            let base = (group - 1) * step;
+            let a = number(bases, base, count).unwrap_or(0) as u32;
+            if masks {
+                rows = a;
+                weights = number(bases, base + count, count).unwrap_or(0) as u32;
+            } else {
+                weights = a;
+            }
+        }
+        let slot = u32::from(layer.slots.get(chunk).copied().unwrap_or(0));
+        let Some(hit) = hits.get_mut(found) else { break };
+        *hit = Hit { rows, weights, rank, slot };
+        found += usize::from((word >> bit) & 1 != 0 && slot != 0);
+    }
+    found
+}
+
+/// See [`super::add_head`].
+///
+/// # Safety
+/// The area holds [`PAD`] bytes or more; the processor has the steps' instruction set.
+#[inline(always)]
+pub(super) unsafe fn head<C: Codes, S: Steps<C>>(
+    steps: S,
+    _: C,
+    head: &Head<'_>,
+    cursors: &mut [Cursor],
+    scratch: &mut Scratch,
+    sums: &mut [f32; HEAD],
+) {
+    let queue = &mut scratch.queue;
+    let area = head.area;
+    for i in 0..cursors.len() {
+        if let Some(next) = cursors.get(i + AHEAD) {
+            steps.prefetch(area, next.at);
+            steps.prefetch(area, next.at + 64);
+        }
+        let Cursor { at, x } = cursors[i];
+        cursors[i].at = NOWHERE;
+        let Some(&n) = area.get(at) else { continue };
+        let at = at + 1;
+        if n != HEAD_MASKS {
+            let n = usize::from(n);
+            let (codes, end) = (at + n, at + n + n * C::BYTES);
+            if end > area.len() - PAD {
+                continue;
+            }
+            for from in (0..n).step_by(16) {
+                let left = (n - from).min(16);
+                // SAFETY: the section ends PAD bytes before the area.
+                unsafe { steps.columns(area, at + from, codes + from * C::BYTES, left, x, queue) };
+            }
+            cursors[i].at = end;
+            if queue.len >= QUEUE / 2 {
+                queue.empty(sums);
+            }
+            continue;
+        }
+        let mut code = at + 2 * head.words;
+        for (word, sums) in sums.as_chunks_mut().0.iter_mut().enumerate().take(head.words) {
+            let Some(mask) = number(area, at + 2 * word, 2) else { break };
+            // The codes' end is known only behind the masks, so each word is checked.
+            if code > area.len() - PAD {
+                break;
+            }
+            // SAFETY: the codes begin PAD bytes before the area's end; 16 of them are fewer bytes.
+            unsafe { steps.masked(area, code, mask as u16, x, sums) };
+            code += mask.count_ones() as usize * C::BYTES;
+        }
+        cursors[i].at = code;
+    }
+    queue.empty(sums);
+}

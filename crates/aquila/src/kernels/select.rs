@@ -1,0 +1,246 @@
+//! From margins to keys, and the few best keys out of many.
+//!
+//! A *key* is a score's logarithm (of bare margins the margin): keys add down the tree and order as scores do. Every
+//! candidate's key is finite and at least [`LOWEST`], which is the key of a column that was never trained;
+//! [`ABSENT`] marks what is no candidate at all.
+//!
+//! The best `k` are found in two steps. While keys are made, the maximum of each of `16 · m ≥ k` lanes is kept;
+//! each maximum is another candidate, so the k-th largest of them is a threshold that at least `k` candidates
+//! reach, and few more. Then one pass collects what reaches it. Neither step has a branch for each candidate.
+
+use super::Isa;
+
+/// The key of a column that was never trained: the lowest finite number.
+pub(crate) const LOWEST: f32 = f32::MIN;
+/// The key of what is no candidate.
+pub(crate) const ABSENT: f32 = f32::NEG_INFINITY;
+
+/// How a margin `v` becomes a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// −max(0, 1−v)ᵖ, plus the parent's key; p is 1 to 4.
+    Hinge(u32),
+    /// −ln(1 + exp(−v)), plus the parent's key.
+    LogSigmoid,
+    /// v alone.
+    Margin,
+}
+
+/// Maxima of lanes: see the page above.
+#[derive(Debug, Clone)]
+pub(crate) struct Maxima {
+    lanes: [[f32; 16]; SETS],
+    sets: usize,
+    next: usize,
+}
+
+/// Sets of 16 lanes: thresholds are found for up to 16 times as many results.
+const SETS: usize = 8;
+
+impl Maxima {
+    /// For the best `k`.
+    pub fn new(k: usize) -> Self {
+        Self { lanes: [[ABSENT; 16]; SETS], sets: k.div_ceil(16).clamp(1, SETS), next: 0 }
+    }
+
+    /// A key that at least `k` of the candidates reach, or [`LOWEST`].
+    pub fn threshold(&mut self, k: usize) -> f32 {
+        let all = self.lanes[..self.sets].as_flattened_mut();
+        if k == 0 || k > all.len() {
+            return LOWEST;
+        }
+        let (_, kth, _) = all.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a));
+        kth.max(LOWEST)
+    }
+}
+
+/// Turns the margins of a chunk into keys, in place. The first `width` of the `16 · n` sums are columns, and of these
+/// only those whose bit is set in `allowed` (all, if it is empty) are candidates.
+pub(crate) fn keys(
+    isa: Isa,
+    link: Link,
+    parent: f32,
+    sums: &mut [f32],
+    width: usize,
+    allowed: &[u16],
+    maxima: &mut Maxima,
+) {
+    match isa {
+        // SAFETY: the instruction set was detected.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if isa.runs_here() => unsafe {
+            keys_avx512(link, parent, sums, width, allowed, maxima);
+        },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.runs_here() => unsafe { keys_avx2(link, parent, sums, width, allowed, maxima) },
+        _ => keys_of(link, parent, sums, width, allowed, maxima),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,popcnt")]
+fn keys_avx512(
+    link: Link,
+    parent: f32,
+    sums: &mut [f32],
+    width: usize,
+    allowed: &[u16],
+    maxima: &mut Maxima,
+) {
+    keys_of(link, parent, sums, width, allowed, maxima);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt")]
+fn keys_avx2(link: Link, parent: f32, sums: &mut [f32], width: usize, allowed: &[u16], maxima: &mut Maxima) {
+    keys_of(link, parent, sums, width, allowed, maxima);
+}
+
+#[inline(always)]
+fn keys_of(link: Link, parent: f32, sums: &mut [f32], width: usize, allowed: &[u16], maxima: &mut Maxima) {
+    // One loop for each link, so that each is vectorised.
+    match link {
+        Link::Hinge(1) => each(sums, width, allowed, maxima, |v| parent - (1.0 - v).max(0.0)),
+        Link::Hinge(2) => each(sums, width, allowed, maxima, |v| {
+            let t = (1.0 - v).max(0.0);
+            parent - t * t
+        }),
+        Link::Hinge(3) => each(sums, width, allowed, maxima, |v| {
+            let t = (1.0 - v).max(0.0);
+            parent - t * t * t
+        }),
+        Link::Hinge(_) => each(sums, width, allowed, maxima, |v| {
+            let t = (1.0 - v).max(0.0);
+            parent - (t * t) * (t * t)
+        }),
+        Link::LogSigmoid => each(sums, width, allowed, maxima, |v| {
+            // ln(1/(1+exp(−v))) without overflow on either side.
+            parent + v.min(0.0) - (-v.abs()).exp().ln_1p()
+        }),
+        Link::Margin => each(sums, width, allowed, maxima, |v| v),
+    }
+}
+
+#[inline(always)]
+fn each(sums: &mut [f32], width: usize, allowed: &[u16], maxima: &mut Maxima, key: impl Fn(f32) -> f32) {
+    for (word, keys) in sums.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+        let columns = width.saturating_sub(16 * word).min(16);
+        let mut mask = ((1u32 << columns) - 1) as u16;
+        if let Some(allowed) = allowed.get(word) {
+            mask &= allowed;
+        }
+        let best = &mut maxima.lanes[maxima.next];
+        maxima.next = if maxima.next + 1 < maxima.sets { maxima.next + 1 } else { 0 };
+        for lane in 0..16 {
+            let made = key(keys[lane]).max(LOWEST);
+            let made = if (mask >> lane) & 1 != 0 { made } else { ABSENT };
+            keys[lane] = made;
+            best[lane] = if made > best[lane] { made } else { best[lane] };
+        }
+    }
+}
+
+/// Appends every key of at least `threshold` with its place; `out` holds at least 16 more than there are.
+pub(crate) fn reach(isa: Isa, keys: &[f32], threshold: f32, out: &mut Vec<(f32, u32)>) {
+    match isa {
+        // SAFETY: the instruction set was detected.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if isa.runs_here() => unsafe { reach_avx512(keys, threshold, out) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.runs_here() => unsafe { reach_avx2(keys, threshold, out) },
+        _ => reach_of(keys, threshold, out),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,popcnt")]
+fn reach_avx512(keys: &[f32], threshold: f32, out: &mut Vec<(f32, u32)>) {
+    reach_of(keys, threshold, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt")]
+fn reach_avx2(keys: &[f32], threshold: f32, out: &mut Vec<(f32, u32)>) {
+    reach_of(keys, threshold, out);
+}
+
+#[inline(always)]
+fn reach_of(keys: &[f32], threshold: f32, out: &mut Vec<(f32, u32)>) {
+    for (word, keys) in keys.as_chunks::<16>().0.iter().enumerate() {
+        let mut mask = 0u32;
+        for (lane, key) in keys.iter().enumerate() {
+            mask |= u32::from(*key >= threshold) << lane;
+        }
+        while mask != 0 {
+            let lane = mask.trailing_zeros();
+            out.push((keys[lane as usize & 15], 16 * word as u32 + lane));
+            mask &= mask - 1;
+        }
+    }
+}
+
+/// A key and an id as one number: a larger number is a larger key or, among equal keys, a smaller id.
+#[inline(always)]
+pub(crate) fn pack(key: f32, id: u32) -> u64 {
+    let bits = (key + 0.0).to_bits();
+    let ordered = if bits >> 31 != 0 { !bits } else { bits | 1 << 31 };
+    u64::from(ordered) << 32 | u64::from(!id)
+}
+
+/// The key and the id of a packed number.
+#[inline(always)]
+pub(crate) fn unpack(packed: u64) -> (f32, u32) {
+    let ordered = (packed >> 32) as u32;
+    let bits = if ordered >> 31 != 0 { ordered & !(1 << 31) } else { !ordered };
+    (f32::from_bits(bits), !(packed as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_numbers_order_as_keys_then_ids_and_come_back() {
+        let keys = [f32::INFINITY, 3.5, 0.0, -0.0, -1e-30, -2.0, LOWEST, ABSENT];
+        for w in keys.windows(2) {
+            assert!(pack(w[0], 7) >= pack(w[1], 7), "{w:?}");
+        }
+        assert_eq!(pack(0.0, 1), pack(-0.0, 1));
+        assert!(pack(1.0, 3) > pack(1.0, 4));
+        assert_eq!(unpack(pack(-2.5, u32::MAX)), (-2.5, u32::MAX));
+    }
+
+    #[test]
+    fn at_least_k_candidates_reach_the_threshold_and_it_is_tight() {
+        let mut state = 1u32;
+        let mut sums: Vec<f32> = (0..960)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 8) as f32 / (1 << 24) as f32 * 3.0 - 2.0
+            })
+            .collect();
+        for isa in Isa::available() {
+            for k in [1, 10, 16, 40, 128] {
+                let mut maxima = Maxima::new(k);
+                let mut made = sums.clone();
+                keys(isa, Link::Hinge(3), -0.5, &mut made, 950, &[], &mut maxima);
+                let mut out = Vec::new();
+                reach(isa, &made, maxima.threshold(k), &mut out);
+                assert!(
+                    out.len() >= k && out.len() < 4 * k + 16,
+                    "{isa:?}: {k} wanted, {} reached",
+                    out.len()
+                );
+            }
+        }
+        sums.truncate(16);
+        let mut maxima = Maxima::new(10);
+        keys(Isa::Scalar, Link::Margin, 0.0, &mut sums, 3, &[], &mut maxima);
+        assert_eq!(maxima.threshold(10), LOWEST);
+        let mut out = Vec::new();
+        reach(Isa::Scalar, &sums, LOWEST, &mut out);
+        assert_eq!(out.len(), 3);
+    }
+}

@@ -1,0 +1,310 @@
+//! One feature's block: its weights of all layers, each section in its smallest form.
+
+use super::{FORM_PAGES, HEAD_MASKS, PAGE, Shape};
+
+/// Where a trained block's columns stand.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub layer: u32,
+    pub chunk: u32,
+    /// The block's first column within the chunk, in units of 16.
+    pub word: u32,
+    /// The block's first column within the head, for layers of the head.
+    pub head: u32,
+}
+
+/// What a feature has in one trained block: the block's place and the lanes with a weight.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Piece {
+    pub place: u32,
+    pub mask: u16,
+}
+
+/// Lists longer than this give way to a bitmap of up to a few times their size: a query walks every row
+/// of a list but looks up only its beam in a bitmap.
+const LONG_LIST: usize = 40;
+
+/// Encodes feature after feature; holds the scratch memory for it.
+pub(super) struct Encoder<'a> {
+    shape: &'a Shape,
+    places: &'a [Place],
+    /// Bytes of a weight.
+    width: usize,
+    /// For each row of the section at hand its chunk, and the pieces before it.
+    chunks: Vec<u32>,
+    pieces: Vec<u32>,
+    /// Weights before each row and, at the end, in all.
+    first: Vec<u32>,
+}
+
+/// Rows of a section, or of one page of it.
+struct Span<'s> {
+    pieces: &'s [Piece],
+    /// Their weights' codes.
+    codes: &'s [u8],
+    rows: std::ops::Range<usize>,
+    /// The first chunk that counts and how many do.
+    origin: u32,
+    chunks: usize,
+    words: usize,
+}
+
+impl<'a> Encoder<'a> {
+    pub fn new(shape: &'a Shape, places: &'a [Place], width: usize) -> Self {
+        Self { shape, places, width, chunks: Vec::new(), pieces: Vec::new(), first: Vec::new() }
+    }
+
+    /// Appends the block of a feature with these pieces, which ascend by layer, chunk and word.
+    pub fn block(&mut self, pieces: &[Piece], codes: &[u8], out: &mut Vec<u8>) {
+        let heads = self.shape.head_layers();
+        let (mut at, mut code) = (0, 0);
+        let mut take = |layer_below: usize, places: &[Place], width: usize| {
+            let (from, codes_from) = (at, code);
+            while at < pieces.len() && (places[pieces[at].place as usize].layer as usize) < layer_below {
+                code += pieces[at].mask.count_ones() as usize * width;
+                at += 1;
+            }
+            (from..at, codes_from..code)
+        };
+        if heads > 0 {
+            let (p, c) = take(heads, self.places, self.width);
+            self.head(&pieces[p], &codes[c], out);
+        }
+        for t in heads..self.shape.layers.len() {
+            let (p, c) = take(t + 1, self.places, self.width);
+            self.section(t, &pieces[p], &codes[c], out);
+        }
+    }
+
+    fn head(&self, pieces: &[Piece], codes: &[u8], out: &mut Vec<u8>) {
+        let (n, words) = (codes.len() / self.width, self.shape.head_columns / 16);
+        let columns = pieces.iter().flat_map(|p| {
+            let first = self.places[p.place as usize].head;
+            lanes(p.mask).map(move |lane| first + lane)
+        });
+        if 2 * words + n < 2 * n || n >= usize::from(HEAD_MASKS) {
+            let mut masks = [0u16; super::HEAD / 16];
+            columns.for_each(|c| masks[c as usize / 16] |= 1 << (c % 16));
+            out.push(HEAD_MASKS);
+            masks[..words].iter().for_each(|m| out.extend_from_slice(&m.to_le_bytes()));
+        } else {
+            out.push(n as u8);
+            out.extend(columns.map(|c| c as u8));
+        }
+        out.extend_from_slice(codes);
+    }
+
+    fn section(&mut self, layer: usize, pieces: &[Piece], codes: &[u8], out: &mut Vec<u8>) {
+        if pieces.is_empty() {
+            out.push(0);
+            return;
+        }
+        self.chunks.clear();
+        self.pieces.clear();
+        self.first.clear();
+        let mut weights = 0;
+        for (i, piece) in pieces.iter().enumerate() {
+            let chunk = self.places[piece.place as usize].chunk;
+            if self.chunks.last() != Some(&chunk) {
+                self.chunks.push(chunk);
+                self.pieces.push(i as u32);
+                self.first.push(weights);
+            }
+            weights += piece.mask.count_ones();
+        }
+        self.pieces.push(pieces.len() as u32);
+        self.first.push(weights);
+        let shape = &self.shape.layers[layer];
+        let rows = 0..self.chunks.len();
+        let whole = Span { pieces, codes, rows, origin: 0, chunks: shape.chunks, words: shape.words };
+        if shape.chunks <= PAGE {
+            return self.span(&whole, out);
+        }
+        // More chunks than a bitmap should have: one list, or pages with the best form each.
+        let begin = out.len();
+        let begin_list = begin;
+        if whole.rows.len() <= 4 * LONG_LIST {
+            self.span(&whole, out);
+            if whole.rows.len() <= LONG_LIST {
+                return;
+            }
+        }
+        let list = out.split_off(begin_list);
+        self.pages(&whole, out);
+        if !list.is_empty() && list.len() < out.len() - begin {
+            out.truncate(begin);
+            out.extend_from_slice(&list);
+        }
+    }
+
+    fn pages(&self, whole: &Span<'_>, out: &mut Vec<u8>) {
+        let begin = out.len();
+        let mut spans: Vec<(u32, std::ops::Range<usize>)> = Vec::new();
+        for row in whole.rows.clone() {
+            let page = self.chunks[row] / PAGE as u32;
+            match spans.last_mut() {
+                Some((last, rows)) if *last == page => rows.end = row + 1,
+                _ => spans.push((page, row..row + 1)),
+            }
+        }
+        out.push(FORM_PAGES);
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&(spans.len() as u32).to_le_bytes());
+        let directory = out.len();
+        out.resize(directory + 8 * spans.len(), 0);
+        for (i, (page, rows)) in spans.into_iter().enumerate() {
+            let entry = directory + 8 * i;
+            let distance = (out.len() - begin) as u32;
+            out[entry..entry + 4].copy_from_slice(&page.to_le_bytes());
+            out[entry + 4..entry + 8].copy_from_slice(&distance.to_le_bytes());
+            let origin = page * PAGE as u32;
+            self.span(&Span { rows, origin, chunks: PAGE, ..*whole }, out);
+        }
+        let bytes = (out.len() - begin - 5) as u32;
+        out[begin + 1..begin + 5].copy_from_slice(&bytes.to_le_bytes());
+    }
+
+    /// Appends rows in their smallest form.
+    fn span(&self, s: &Span<'_>, out: &mut Vec<u8>) {
+        let rows = s.rows.len();
+        let first = self.first[s.rows.start];
+        let n = (self.first[s.rows.end] - first) as usize;
+        let wide = rows > 0xffff || n > 0xffff;
+        let count = if wide { 4 } else { 2 };
+        let (gaps8, gaps16) = (self.gaps_size(s, 1), self.gaps_size(s, 2));
+        let list_size = gaps8.min(gaps16);
+        let small = gaps8 <= gaps16 && rows < 16 && n - rows < 16;
+        let groups = s.chunks.div_ceil(64) - 1;
+        let (mut best, mut bitmap, mut masks) = (usize::MAX, false, false);
+        for with_masks in [false, true] {
+            let body = match (with_masks, s.words) {
+                (false, _) => n,
+                (true, 1) => 2 * rows,
+                (true, words) => (2 * words + count) * rows,
+            };
+            let bases = if with_masks && s.words == 1 { 2 * count } else { count };
+            let list = if small && !with_masks { list_size } else { 2 * count + list_size };
+            let map = 2 * count + s.chunks.div_ceil(8) + bases * groups;
+            let mapped = s.chunks <= PAGE && if rows > LONG_LIST { map < 10 * list } else { map <= list };
+            let size = body + if mapped { map } else { list };
+            if size < best {
+                (best, bitmap, masks) = (size, mapped, with_masks);
+            }
+        }
+        let small = small && !masks && !bitmap;
+        if small {
+            out.push(((rows as u8) << 4) | (n - rows) as u8);
+        } else {
+            let kind = if bitmap { 2 } else { u8::from(gaps16 < gaps8) };
+            out.push(1 + 4 * kind + 2 * u8::from(masks) + u8::from(wide));
+            put(out, rows, count);
+            put(out, n, count);
+        }
+        if bitmap {
+            self.bitmap(s, masks, count, out);
+        } else {
+            self.gaps(s, if gaps8 <= gaps16 { 1 } else { 2 }, out);
+        }
+        let pieces = &s.pieces[self.pieces[s.rows.start] as usize..self.pieces[s.rows.end] as usize];
+        if masks {
+            self.masks(s, pieces, count, out);
+        } else {
+            let mut row = s.rows.start;
+            let begin = out.len();
+            for (i, piece) in pieces.iter().enumerate() {
+                let word = self.places[piece.place as usize].word as u8 * 16;
+                out.extend(lanes(piece.mask).map(|lane| word | lane as u8));
+                if self.pieces[row + 1] as usize == self.pieces[s.rows.start] as usize + i + 1 {
+                    let last = out.len() - 1;
+                    out[last] |= 128;
+                    row += 1;
+                }
+            }
+            debug_assert_eq!(out.len() - begin, n);
+        }
+        let from = first as usize * self.width;
+        out.extend_from_slice(&s.codes[from..from + n * self.width]);
+    }
+
+    fn gaps_size(&self, s: &Span<'_>, bytes: usize) -> usize {
+        let go_on = (1u32 << (8 * bytes)) - 1;
+        let mut next = s.origin;
+        let mut size = 0;
+        for &chunk in &self.chunks[s.rows.clone()] {
+            size += bytes * (1 + ((chunk - next) / go_on) as usize);
+            next = chunk + 1;
+        }
+        size
+    }
+
+    fn gaps(&self, s: &Span<'_>, bytes: usize, out: &mut Vec<u8>) {
+        let go_on = (1u32 << (8 * bytes)) - 1;
+        let mut next = s.origin;
+        for &chunk in &self.chunks[s.rows.clone()] {
+            let mut gap = chunk - next;
+            while gap >= go_on {
+                put(out, go_on as usize, bytes);
+                gap -= go_on;
+            }
+            put(out, gap as usize, bytes);
+            next = chunk + 1;
+        }
+    }
+
+    fn bitmap(&self, s: &Span<'_>, masks: bool, count: usize, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.resize(begin + s.chunks.div_ceil(8), 0);
+        for &chunk in &self.chunks[s.rows.clone()] {
+            let bit = (chunk - s.origin) as usize;
+            out[begin + bit / 8] |= 1 << (bit % 8);
+        }
+        let mut row = s.rows.start;
+        for group in 1..s.chunks.div_ceil(64) {
+            let below = s.origin + 64 * group as u32;
+            while row < s.rows.end && self.chunks[row] < below {
+                row += 1;
+            }
+            if masks {
+                put(out, row - s.rows.start, count);
+            }
+            if !masks || s.words == 1 {
+                put(out, (self.first[row] - self.first[s.rows.start]) as usize, count);
+            }
+        }
+    }
+
+    fn masks(&self, s: &Span<'_>, pieces: &[Piece], count: usize, out: &mut Vec<u8>) {
+        if s.words == 1 {
+            pieces.iter().for_each(|p| out.extend_from_slice(&p.mask.to_le_bytes()));
+            return;
+        }
+        for row in s.rows.clone() {
+            put(out, (self.first[row] - self.first[s.rows.start]) as usize, count);
+        }
+        let begin = out.len();
+        out.resize(begin + 2 * s.words * s.rows.len(), 0);
+        for row in s.rows.clone() {
+            for piece in &s.pieces[self.pieces[row] as usize..self.pieces[row + 1] as usize] {
+                let word = self.places[piece.place as usize].word as usize;
+                let at = begin + 2 * ((row - s.rows.start) * s.words + word);
+                out[at..at + 2].copy_from_slice(&piece.mask.to_le_bytes());
+            }
+        }
+    }
+}
+
+/// The set bits of a mask, lowest first.
+fn lanes(mut mask: u16) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        (mask != 0).then(|| {
+            let lane = mask.trailing_zeros();
+            mask &= mask - 1;
+            lane
+        })
+    })
+}
+
+/// Appends a number of 1, 2 or 4 bytes.
+fn put(out: &mut Vec<u8>, value: usize, bytes: usize) {
+    out.extend_from_slice(&(value as u32).to_le_bytes()[..bytes]);
+}

@@ -1,0 +1,90 @@
+//! The numbers of a tree's layers that the layout needs.
+
+use super::{CHUNK, HEAD};
+use crate::tree::{LabelTree, NODE};
+
+/// A layer's numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct LayerShape {
+    /// Parents: nodes of the layer above, or the root.
+    pub parents: usize,
+    /// Columns.
+    pub columns: usize,
+    /// Chunks: as many as parents unless some parent has more than [`CHUNK`] children.
+    pub chunks: usize,
+    /// Words of 16 columns of the widest chunk.
+    pub words: usize,
+    /// Columns that are inner nodes.
+    pub nodes: usize,
+    /// Where the layer's columns begin in the head, for layers of the head.
+    pub head: Option<usize>,
+}
+
+impl LayerShape {
+    /// Accumulators of a chunk.
+    pub fn stride(&self) -> usize {
+        self.words * 16
+    }
+
+    /// Whether some columns are inner nodes and some are slots.
+    pub fn mixed(&self) -> bool {
+        self.nodes > 0 && self.nodes < self.columns
+    }
+}
+
+/// The layers' numbers and the head's.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Shape {
+    /// The layers, root first.
+    pub layers: Vec<LayerShape>,
+    /// Columns of the head, a multiple of 16.
+    pub head_columns: usize,
+}
+
+impl Shape {
+    /// The numbers of a tree.
+    pub fn of(tree: &LabelTree) -> Self {
+        let mut layers: Vec<LayerShape> = tree
+            .layers()
+            .iter()
+            .map(|layer| {
+                let (mut chunks, mut widest) = (0, 0);
+                for p in 0..layer.parents() {
+                    let width = layer.children(p).len();
+                    chunks += width.div_ceil(CHUNK);
+                    widest = widest.max(width.min(CHUNK));
+                }
+                let nodes = layer.labels.iter().filter(|l| **l == NODE).count();
+                LayerShape {
+                    parents: layer.parents(),
+                    columns: layer.columns(),
+                    chunks,
+                    words: widest.div_ceil(16),
+                    nodes,
+                    head: None,
+                }
+            })
+            .collect();
+        let head_columns = Self::place_head(&mut layers);
+        Self { layers, head_columns }
+    }
+
+    /// Decides which layers are of the head and returns the head's columns.
+    pub fn place_head(layers: &mut [LayerShape]) -> usize {
+        let mut taken = 0;
+        for layer in layers {
+            let wanted = layer.columns.next_multiple_of(16);
+            if taken + wanted > HEAD {
+                break;
+            }
+            layer.head = Some(taken);
+            taken += wanted;
+        }
+        taken
+    }
+
+    /// Number of the head's layers.
+    pub fn head_layers(&self) -> usize {
+        self.layers.iter().take_while(|l| l.head.is_some()).count()
+    }
+}

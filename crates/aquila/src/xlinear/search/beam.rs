@@ -1,0 +1,313 @@
+//! One row's search down the layers.
+
+use super::searcher::{Active, Searcher};
+use super::{Allowed, Scope};
+use crate::data::Row;
+use crate::error::{Result, fail};
+use crate::kernels::postings::{self, CHUNK, Layer, MOST_ACTIVE};
+use crate::kernels::select::{self, ABSENT, LOWEST, Link, Maxima};
+use crate::tree::NODE;
+use crate::xlinear::{Model, PredictParams, ScoreForm};
+
+impl ScoreForm {
+    /// How margins become keys under this form.
+    pub(super) fn link(self) -> Link {
+        match self {
+            Self::L1Hinge | Self::LogL1Hinge => Link::Hinge(1),
+            Self::L2Hinge | Self::LogL2Hinge => Link::Hinge(2),
+            Self::L3Hinge | Self::LogL3Hinge => Link::Hinge(3),
+            Self::L4Hinge | Self::LogL4Hinge => Link::Hinge(4),
+            Self::Sigmoid | Self::LogSigmoid => Link::LogSigmoid,
+            Self::Margin => Link::Margin,
+        }
+    }
+
+    /// Whether scores are exponentials of keys.
+    pub(super) fn products(self) -> bool {
+        matches!(self, Self::L1Hinge | Self::L2Hinge | Self::L3Hinge | Self::L4Hinge | Self::Sigmoid)
+    }
+}
+
+impl Model {
+    /// The scratch memory of one thread's queries.
+    pub fn searcher(&self) -> Searcher {
+        Searcher::default()
+    }
+
+    /// Ranks labels of one row into `out`; no allocation once `searcher` and `out` are warm.
+    ///
+    /// `out` has fewer than `k` labels where the beam reaches fewer, or fewer are allowed or above the floor.
+    pub fn search(
+        &self,
+        searcher: &mut Searcher,
+        row: Row<'_>,
+        params: &PredictParams,
+        scope: &Scope,
+        out: &mut Vec<(u32, f32)>,
+    ) -> Result<()> {
+        match scope {
+            Scope::All => self.search_beam(searcher, row, params, None, out),
+            Scope::Allowed(allowed) => self.search_beam(searcher, row, params, Some(allowed), out),
+            Scope::Chosen(labels) => {
+                if labels.rows() != 1 || labels.cols() != self.labels {
+                    fail!(
+                        ShapeMismatch,
+                        "one row needs a 1 x {} matrix of chosen labels but received {} x {}",
+                        self.labels,
+                        labels.rows(),
+                        labels.cols()
+                    );
+                }
+                self.search_chosen(searcher, row, params, labels.row(0).indices, out)
+            }
+        }
+    }
+
+    pub(super) fn search_beam(
+        &self,
+        s: &mut Searcher,
+        row: Row<'_>,
+        params: &PredictParams,
+        allowed: Option<&Allowed>,
+        out: &mut Vec<(u32, f32)>,
+    ) -> Result<()> {
+        s.place(self, row)?;
+        s.found.clear();
+        s.merge.slots.clear();
+        s.beam.clear();
+        s.beam.push((0, 0.0));
+        let (beam, k) = (params.beam as usize, params.k as usize);
+        self.add_head(s);
+        for t in 0..self.shape.layers.len() {
+            self.expand(s, t, allowed);
+            if s.active.is_empty() {
+                break;
+            }
+            s.nodes.clear();
+            self.each_pass(s, t, |model, s, active| {
+                let shape = &model.shape.layers[t];
+                let slots = shape.nodes < shape.columns;
+                // A threshold is for one kind of column, and merging needs all slots.
+                let best = match (shape.mixed(), slots) {
+                    (true, _) => usize::MAX,
+                    (false, true) if model.one_slot() => k,
+                    (false, true) => usize::MAX,
+                    (false, false) => beam,
+                };
+                let mut maxima = Maxima::new(best);
+                let stride = shape.stride();
+                for (a, sums) in active.iter().zip(s.sums.chunks_exact_mut(stride)) {
+                    let mut words = [0; 8];
+                    let of_chunk = allowed.map_or(&[][..], |allowed| {
+                        allowed.words(t, a.column as usize, a.width as usize, &mut words);
+                        &words
+                    });
+                    let width = a.width as usize;
+                    select::keys(s.isa, params.scores.link(), a.key, sums, width, of_chunk, &mut maxima);
+                }
+                s.reached.clear();
+                let keys = &s.sums[..active.len() * stride];
+                select::reach(s.isa, keys, maxima.threshold(best), &mut s.reached);
+                model.take(s, t, active);
+            });
+            keep(&mut s.nodes, beam);
+            if self.one_slot() {
+                keep(&mut s.found, k);
+            }
+            s.beam.clear();
+            s.beam.extend(s.nodes.iter().map(|p| {
+                let (key, node) = select::unpack(*p);
+                (node, key)
+            }));
+            s.beam.sort_unstable_by_key(|b| b.0);
+        }
+        self.finish(s, params, k, out);
+        Ok(())
+    }
+
+    /// Sorts what was reached into nodes and slots.
+    fn take(&self, s: &mut Searcher, t: usize, active: &[Active]) {
+        let shape = &self.shape.layers[t];
+        let stride = shape.stride() as u32;
+        let (labels, nodes) = (self.slot_labels(t), self.nodes(t));
+        for &(key, place) in &s.reached {
+            let a = &active[(place / stride) as usize];
+            let column = a.column + place % stride;
+            match labels.get(column as usize) {
+                Some(label) if label != NODE => {
+                    if (label as usize) < self.labels {
+                        if self.one_slot() {
+                            s.found.push(select::pack(key, label));
+                        } else {
+                            s.merge.slots.push((label, key));
+                        }
+                    }
+                }
+                _ => {
+                    let node = nodes.map_or(Some(column), |n| n.get(column as usize));
+                    s.nodes.extend(node.map(|n| select::pack(key, n)));
+                }
+            }
+        }
+    }
+
+    /// Merges slots where labels have several, and writes the best `k` of what was found.
+    pub(super) fn finish(
+        &self,
+        s: &mut Searcher,
+        params: &PredictParams,
+        k: usize,
+        out: &mut Vec<(u32, f32)>,
+    ) {
+        let products = params.scores.products();
+        if !self.one_slot() {
+            let Searcher { merge, found, .. } = s;
+            merge.each(products, |label, key| found.push(select::pack(key, label)));
+        }
+        keep(&mut s.found, k);
+        s.found.sort_unstable_by(|a, b| b.cmp(a));
+        out.clear();
+        for packed in &s.found {
+            let (key, label) = select::unpack(*packed);
+            let score = if products { key.exp() } else { key };
+            if score >= params.floor {
+                out.push((label, score));
+            }
+        }
+    }
+
+    /// Sums the head's columns.
+    pub(super) fn add_head(&self, s: &mut Searcher) {
+        for (t, layer) in self.shape.layers.iter().enumerate() {
+            let Some(head) = layer.head else { break };
+            for (sum, bias) in s.head[head..].iter_mut().zip(self.bias(t)) {
+                *sum = f32::from_le_bytes(*bias);
+            }
+        }
+        if self.shape.head_columns > 0 {
+            let Searcher { isa, head, cursors, scratch, .. } = s;
+            postings::add_head(
+                *isa,
+                self.area(),
+                self.codes,
+                self.shape.head_columns / 16,
+                cursors,
+                scratch,
+                head,
+            );
+        }
+    }
+
+    /// The chunks of the beam's nodes.
+    fn expand(&self, s: &mut Searcher, t: usize, allowed: Option<&Allowed>) {
+        s.active.clear();
+        let shape = &self.shape.layers[t];
+        for &(parent, key) in &s.beam {
+            for active in self.chunks_of(t, parent, key) {
+                // The tables are not believed: with sound ones there are never more.
+                if s.active.len() >= shape.chunks {
+                    return;
+                }
+                let mut words = [0; 8];
+                if allowed.is_none_or(|allowed| {
+                    allowed.words(t, active.column as usize, active.width as usize, &mut words)
+                }) {
+                    s.active.push(active);
+                }
+            }
+        }
+    }
+
+    /// The chunks of one parent; none where the tables make no sense.
+    pub(super) fn chunks_of(&self, t: usize, parent: u32, key: f32) -> impl Iterator<Item = Active> + use<> {
+        let shape = &self.shape.layers[t];
+        let starts = self.starts(t);
+        let p = parent as usize;
+        let span = starts.get(p).zip(starts.get(p + 1));
+        let (from, to) = span.unwrap_or((0, 0));
+        let to = to.min(shape.columns as u32);
+        let first = match self.chunks(t) {
+            Some(chunks) => chunks.get(p).unwrap_or(u32::MAX),
+            None => parent,
+        };
+        let (stride, chunks) = (shape.stride() as u32, shape.chunks as u32);
+        (from..to).step_by(CHUNK).zip(first..chunks).map(move |(column, chunk)| Active {
+            chunk,
+            column,
+            width: (to - column).min(stride),
+            key,
+        })
+    }
+
+    /// Fills the sums of the active chunks and calls `each`; in several passes where there are very many.
+    pub(super) fn each_pass(
+        &self,
+        s: &mut Searcher,
+        t: usize,
+        mut each: impl FnMut(&Self, &mut Searcher, &[Active]),
+    ) {
+        let shape = &self.shape.layers[t];
+        let stride = shape.stride();
+        let active = std::mem::take(&mut s.active);
+        let passes = active.chunks(MOST_ACTIVE);
+        let last = passes.len() - 1;
+        if last > 0 {
+            s.before.clone_from(&s.cursors);
+        }
+        if s.slots.len() < shape.chunks {
+            s.slots.resize(shape.chunks, 0);
+        }
+        for (pass, active) in passes.enumerate() {
+            let size = active.len() * stride + CHUNK;
+            if s.sums.len() < size {
+                s.sums.resize(size, 0.0);
+            }
+            if let Some(head) = shape.head {
+                for (a, sums) in active.iter().zip(s.sums.chunks_exact_mut(stride)) {
+                    let columns = s.head.iter().skip(head + a.column as usize).take(a.width as usize);
+                    sums.iter_mut().zip(columns).for_each(|(sum, v)| *sum = *v);
+                }
+            } else {
+                let bias = self.bias(t);
+                s.chunks.clear();
+                for (i, (a, sums)) in active.iter().zip(s.sums.chunks_exact_mut(stride)).enumerate() {
+                    let (from, to) = (a.column as usize, (a.column + a.width) as usize);
+                    for (sum, b) in sums.iter_mut().zip(bias.get(from..to).unwrap_or(&[])) {
+                        *sum = f32::from_le_bytes(*b);
+                    }
+                    sums[a.width as usize..].fill(0.0);
+                    s.chunks.push(a.chunk);
+                    s.slots[a.chunk as usize] = i as u16 + 1;
+                }
+                if pass > 0 {
+                    s.cursors.clone_from(&s.before);
+                }
+                let Searcher { isa, cursors, chunks, slots, scratch, sums, .. } = s;
+                let layer = Layer {
+                    area: self.area(),
+                    codes: self.codes,
+                    chunks: shape.chunks,
+                    words: shape.words,
+                    active: chunks,
+                    slots,
+                };
+                postings::add_layer(*isa, &layer, cursors, scratch, sums);
+                active.iter().for_each(|a| s.slots[a.chunk as usize] = 0);
+            }
+            each(self, s, active);
+        }
+        s.active = active;
+    }
+}
+
+/// Keeps the `n` largest.
+fn keep(packed: &mut Vec<u64>, n: usize) {
+    if n == 0 {
+        packed.clear();
+    } else if packed.len() > n {
+        packed.select_nth_unstable_by(n - 1, |a, b| b.cmp(a));
+        packed.truncate(n);
+    }
+}
+
+const _: () = assert!(LOWEST > ABSENT);

@@ -1,0 +1,143 @@
+//! Scores of chosen labels, whatever the beam: their ancestors are scored and nothing else.
+
+use super::searcher::Searcher;
+use crate::data::Row;
+use crate::error::{Result, fail};
+use crate::kernels::select::{self, Maxima};
+use crate::tree::NODE;
+use crate::xlinear::{Model, PredictParams};
+
+/// For each label its slots: the table of labels turned around, made when chosen labels are first asked for.
+#[derive(Debug)]
+pub(in crate::xlinear) struct SlotsOf {
+    begins: Vec<u32>,
+    /// Layer and column.
+    slots: Vec<(u32, u32)>,
+}
+
+impl Model {
+    fn slots_of(&self) -> &SlotsOf {
+        self.slots_of.get_or_init(|| {
+            let mut begins = vec![0u32; self.labels + 1];
+            let each_slot = |each: &mut dyn FnMut(usize, (u32, u32))| {
+                for t in 0..self.shape.layers.len() {
+                    for (column, label) in self.slot_labels(t).iter().enumerate() {
+                        if label != NODE && (label as usize) < self.labels {
+                            each(label as usize, (t as u32, column as u32));
+                        }
+                    }
+                }
+            };
+            each_slot(&mut |label, _| begins[label + 1] += 1);
+            for l in 0..self.labels {
+                begins[l + 1] += begins[l];
+            }
+            let mut slots = vec![(0, 0); begins[self.labels] as usize];
+            let mut next = begins.clone();
+            each_slot(&mut |label, slot| {
+                slots[next[label] as usize] = slot;
+                next[label] += 1;
+            });
+            SlotsOf { begins, slots }
+        })
+    }
+
+    /// The column of the layer above whose children column `column` of layer `t > 0` is among.
+    fn above(&self, t: usize, column: u32) -> Option<u32> {
+        let parent = self.starts(t).at_most(column).checked_sub(1)?;
+        match self.nodes(t - 1) {
+            None => Some(parent as u32),
+            // The last column with as many nodes before it is the node itself.
+            Some(nodes) => nodes.at_most(parent as u32).checked_sub(1).map(|c| c as u32),
+        }
+    }
+
+    pub(super) fn search_chosen(
+        &self,
+        s: &mut Searcher,
+        row: Row<'_>,
+        params: &PredictParams,
+        labels: &[u32],
+        out: &mut Vec<(u32, f32)>,
+    ) -> Result<()> {
+        s.place(self, row)?;
+        s.found.clear();
+        s.merge.slots.clear();
+        let slots_of = self.slots_of();
+        let mut needed = std::mem::take(&mut s.needed);
+        needed.resize_with(self.shape.layers.len(), Vec::new);
+        needed.iter_mut().for_each(Vec::clear);
+        for &label in labels {
+            if label as usize >= self.labels {
+                fail!(IndexOutOfRange, "label {label} is not below the number of labels, {}", self.labels);
+            }
+            let span = slots_of.begins[label as usize] as usize..slots_of.begins[label as usize + 1] as usize;
+            for &(layer, column) in &slots_of.slots[span] {
+                let (mut t, mut column) = (layer as usize, column);
+                needed[t].push(column);
+                while t > 0 {
+                    let Some(above) = self.above(t, column) else { break };
+                    (t, column) = (t - 1, above);
+                    needed[t].push(column);
+                }
+            }
+        }
+        s.beam.clear();
+        s.beam.push((0, 0.0));
+        self.add_head(s);
+        for (t, needed) in needed.iter_mut().enumerate() {
+            needed.sort_unstable();
+            needed.dedup();
+            // The chunks that hold a needed column.
+            s.active.clear();
+            let mut rest = &needed[..];
+            for &(parent, key) in &s.beam {
+                for a in self.chunks_of(t, parent, key) {
+                    let skip = rest.partition_point(|c| *c < a.column);
+                    let take = rest.partition_point(|c| *c < a.column + a.width);
+                    if take > skip {
+                        s.active.push(a);
+                    }
+                    rest = &rest[take.max(skip)..];
+                }
+            }
+            if s.active.is_empty() {
+                break;
+            }
+            s.beam.clear();
+            let mut rest = &needed[..];
+            self.each_pass(s, t, |model, s, active| {
+                let stride = model.shape.layers[t].stride();
+                let (labels, nodes) = (model.slot_labels(t), model.nodes(t));
+                let mut maxima = Maxima::new(0);
+                for (i, a) in active.iter().enumerate() {
+                    let keys = &mut s.sums[i * stride..(i + 1) * stride];
+                    let width = a.width as usize;
+                    select::keys(s.isa, params.scores.link(), a.key, keys, width, &[], &mut maxima);
+                    rest = &rest[rest.partition_point(|c| *c < a.column)..];
+                    while let Some(&column) = rest.first().filter(|c| **c < a.column + a.width) {
+                        rest = &rest[1..];
+                        let key = keys[(column - a.column) as usize];
+                        match labels.get(column as usize) {
+                            Some(label) if label != NODE => {
+                                if model.one_slot() {
+                                    s.found.push(select::pack(key, label));
+                                } else {
+                                    s.merge.slots.push((label, key));
+                                }
+                            }
+                            _ => {
+                                let node = nodes.map_or(Some(column), |n| n.get(column as usize));
+                                s.beam.extend(node.map(|n| (n, key)));
+                            }
+                        }
+                    }
+                }
+            });
+            s.beam.sort_unstable_by_key(|b| b.0);
+        }
+        s.needed = needed;
+        self.finish(s, params, usize::MAX, out);
+        Ok(())
+    }
+}

@@ -1,0 +1,40 @@
+//! Beam search: the best labels of a row, layer by layer from the root.
+//!
+//! 1. The row's features find their blocks: directory, bucket, block, each asked for before it is read.
+//! 2. In each layer the children of the beam's nodes become *active chunks*; their sums begin at the biases and
+//!    the kernels of `kernels::postings` add what the row's features have there.
+//! 3. `kernels::select` turns margins into keys (logarithms of scores, so that paths add and nothing
+//!    underflows) and finds the best: inner nodes become the next beam, slots become candidates for the
+//!    result. Slots of upper layers (trees of mixed depth) do not take places of the beam.
+//! 4. The best `k` candidates are the result; only their scores see an exponential.
+//!
+//! ## Order
+//! Results are ordered by key. Equal keys are ordered by label id, nodes of equal keys by column. Scores of product
+//! forms below about 10⁻³⁸ are shown as 0 but keep the order of their keys.
+//!
+//! ## Columns without training
+//! A column whose bias is −∞ was never trained. It ranks after all others, with score 0 in product forms
+//! and `f32::MIN` in log forms and bare margins: it shows only when nothing else fills `k`.
+//!
+//! ## Labels with several slots
+//! Where a label has more than one slot, its score is the mean over those of its slots that the search reached
+//! ([`merge`]). Models whose labels have one slot each skip this step.
+//!
+//! ## Cost
+//! Per row: one cache miss or two for each feature, two adds for each weight met, nothing allocated
+//! once the [`Searcher`] is warm.
+//!
+//! ## Where peers differ
+//! PECOS and omikuji multiply scores in f32, where deep trees and hinges underflow and the order is lost; PECOS orders
+//! ties by permuted column. Here ties are by label.
+
+mod beam;
+mod chosen;
+mod merge;
+mod predict;
+mod scope;
+mod searcher;
+
+pub(super) use chosen::SlotsOf;
+pub use scope::{Allowed, Scope};
+pub use searcher::Searcher;

@@ -1,0 +1,149 @@
+//! The scratch memory of one thread's queries, and a row's way into it.
+
+use super::merge::Merge;
+use crate::data::Row;
+use crate::error::{Result, fail};
+use crate::kernels::postings::{Cursor, HEAD, Scratch};
+use crate::kernels::{Isa, prefetch};
+use crate::xlinear::Model;
+use crate::xlinear::layout::{BUCKET, LARGE};
+
+/// The scratch memory of one thread's queries. It may serve several models in turn.
+#[derive(Debug)]
+pub struct Searcher {
+    pub(super) isa: Isa,
+    pub(super) cursors: Vec<Cursor>,
+    /// The beam: nodes of the layer above with their keys, ascending.
+    pub(super) beam: Vec<(u32, f32)>,
+    pub(super) active: Vec<Active>,
+    pub(super) chunks: Vec<u32>,
+    /// For each chunk of the layer its place among the active ones plus 1; all 0 between layers.
+    pub(super) slots: Vec<u16>,
+    pub(super) sums: Vec<f32>,
+    pub(super) head: Box<[f32; HEAD]>,
+    pub(super) reached: Vec<(f32, u32)>,
+    /// Packed (key, node) that compete for the beam, packed (key, label) that compete for the result.
+    pub(super) nodes: Vec<u64>,
+    pub(super) found: Vec<u64>,
+    pub(super) merge: Merge,
+    pub(super) scratch: Scratch,
+    pub(super) before: Vec<Cursor>,
+    pub(super) needed: Vec<Vec<u32>>,
+    /// A row with its dense part.
+    pub(super) indices: Vec<u32>,
+    pub(super) values: Vec<f32>,
+    pub(super) out: Vec<(u32, f32)>,
+}
+
+/// A chunk of a node of the beam.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Active {
+    pub chunk: u32,
+    /// Its first column and how many it has.
+    pub column: u32,
+    pub width: u32,
+    /// The key of its node.
+    pub key: f32,
+}
+
+impl Default for Searcher {
+    fn default() -> Self {
+        Self::with_isa(Isa::detect())
+    }
+}
+
+impl Searcher {
+    /// A searcher that uses this instruction set at most: for tests and comparisons.
+    pub fn with_isa(isa: Isa) -> Self {
+        Self {
+            isa: if isa.runs_here() { isa } else { Isa::Scalar },
+            cursors: Vec::new(),
+            beam: Vec::new(),
+            active: Vec::new(),
+            chunks: Vec::new(),
+            slots: Vec::new(),
+            sums: Vec::new(),
+            head: Box::new([0.0; HEAD]),
+            reached: Vec::new(),
+            nodes: Vec::new(),
+            found: Vec::new(),
+            merge: Merge::default(),
+            scratch: Scratch::default(),
+            before: Vec::new(),
+            needed: Vec::new(),
+            indices: Vec::new(),
+            values: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// Sets a cursor on the block of every feature of the row that has one.
+    pub(super) fn place(&mut self, model: &Model, row: Row<'_>) -> Result<()> {
+        if row.indices.len() != row.values.len() {
+            fail!(ShapeMismatch, "a row has {} indices but {} values", row.indices.len(), row.values.len());
+        }
+        let scale = match model.normalize().then(|| row.norm()) {
+            Some(norm) if norm > 0.0 => 1.0 / norm,
+            _ => 1.0,
+        };
+        self.cursors.clear();
+        // Three passes, so that each step's cache misses overlap.
+        for (f, v) in row.iter() {
+            if f as usize >= model.features {
+                fail!(
+                    IndexOutOfRange,
+                    "feature {f} is not below the model's number of features, {}",
+                    model.features
+                );
+            }
+            if v != 0.0 {
+                model.prefetch_bucket(f as usize / BUCKET);
+                self.cursors.push(Cursor { at: f as usize, x: v * scale });
+            }
+        }
+        let area = model.area();
+        for cursor in &self.cursors {
+            prefetch(area, model.bucket(cursor.at / BUCKET));
+        }
+        let mut kept = 0;
+        for i in 0..self.cursors.len() {
+            let Cursor { at: feature, x } = self.cursors[i];
+            let bucket = model.bucket(feature / BUCKET);
+            let Some(&sizes) = area.get(bucket..).and_then(|b| b.first_chunk::<BUCKET>()) else { continue };
+            let sizes = u128::from_le_bytes(sizes);
+            let feature = feature % BUCKET;
+            let size = (sizes >> (8 * feature)) as u8;
+            let at = bucket + BUCKET + byte_sum(sizes & !(u128::MAX << (8 * feature)));
+            self.cursors[kept] = Cursor { at, x };
+            if size == LARGE {
+                let Some(&distance) = area.get(at..).and_then(|b| b.first_chunk()) else { continue };
+                self.cursors[kept].at = bucket + u32::from_le_bytes(distance) as usize;
+            }
+            prefetch(area, self.cursors[kept].at);
+            prefetch(area, self.cursors[kept].at + 64);
+            kept += usize::from(size != 0);
+        }
+        self.cursors.truncate(kept);
+        Ok(())
+    }
+}
+
+/// The sum of 16 bytes.
+#[inline(always)]
+fn byte_sum(bytes: u128) -> usize {
+    let pairs = |half: u64| {
+        const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
+        (half & EVEN) + ((half >> 8) & EVEN)
+    };
+    let words = pairs(bytes as u64) + pairs((bytes >> 64) as u64);
+    (words.wrapping_mul(0x0001_0001_0001_0001) >> 48) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn bytes_are_summed() {
+        assert_eq!(super::byte_sum(u128::MAX), 16 * 255);
+        assert_eq!(super::byte_sum(0x0102_0304 << 72 | 0xff), 1 + 2 + 3 + 4 + 255);
+    }
+}

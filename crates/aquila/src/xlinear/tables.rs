@@ -1,0 +1,69 @@
+//! The tables of a model's layers, as views of the image's bytes.
+//!
+//! Opening compares their lengths with the description, no more: their content is checked where it is used.
+
+use super::file::{Kind, Sections};
+use super::layout::Shape;
+use crate::error::{Result, fail};
+use std::ops::Range;
+
+/// Where a layer's tables stand in the image.
+#[derive(Debug, Clone)]
+pub(crate) struct LayerTables {
+    pub starts: Range<usize>,
+    pub chunks: Option<Range<usize>>,
+    pub bias: Range<usize>,
+    pub labels: Option<Range<usize>>,
+    pub nodes: Option<Range<usize>>,
+}
+
+impl LayerTables {
+    /// Finds all layers' tables.
+    pub fn find(shape: &Shape, sections: &Sections) -> Result<Vec<Self>> {
+        let mut all = Vec::with_capacity(shape.layers.len());
+        for (t, layer) in shape.layers.iter().enumerate() {
+            let table = |kind, numbers: usize| {
+                let span = sections.need(kind, t)?;
+                if span.len() != 4 * numbers {
+                    fail!(BadModel, "the model's table {kind:?} of layer {t} has {} bytes", span.len());
+                }
+                Ok(span)
+            };
+            let some = |wanted: bool, kind, numbers| wanted.then(|| table(kind, numbers)).transpose();
+            all.push(Self {
+                starts: table(Kind::Starts, layer.parents + 1)?,
+                chunks: some(layer.chunks != layer.parents, Kind::Chunks, layer.parents + 1)?,
+                bias: table(Kind::Bias, layer.columns)?,
+                labels: some(layer.nodes < layer.columns, Kind::Labels, layer.columns)?,
+                nodes: some(layer.mixed(), Kind::Nodes, layer.columns)?,
+            });
+        }
+        Ok(all)
+    }
+}
+
+/// A table of little-endian u32.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct U32s<'a>(&'a [[u8; 4]]);
+
+impl<'a> U32s<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes.as_chunks().0)
+    }
+
+    /// The number at a place.
+    #[inline(always)]
+    pub fn get(self, i: usize) -> Option<u32> {
+        self.0.get(i).map(|b| u32::from_le_bytes(*b))
+    }
+
+    /// All numbers.
+    pub fn iter(self) -> impl ExactSizeIterator<Item = u32> + 'a {
+        self.0.iter().map(|b| u32::from_le_bytes(*b))
+    }
+
+    /// How many numbers of an ascending table are at most `value`.
+    pub fn at_most(self, value: u32) -> usize {
+        self.0.partition_point(|b| u32::from_le_bytes(*b) <= value)
+    }
+}

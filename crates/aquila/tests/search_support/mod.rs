@@ -1,0 +1,334 @@
+//! Random trees, weights and rows, and a naive reference predictor that shares no code with the engine's.
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use aquila::control::Control;
+use aquila::tree::{LabelTree, NODE, TreeLayer};
+use aquila::xlinear::{Block, Model, ModelParts, PredictParams, ScoreForm, WeightFormat, WeightKind};
+use aquila::{Csr, Features};
+use std::collections::{BTreeMap, HashMap};
+
+/// A small generator (xorshift): tests must not depend on the engine's.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        ((self.next() >> 33) as usize) % n
+    }
+
+    pub fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1u64 << 24) as f32
+    }
+}
+
+/// What a random model looks like.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub name: &'static str,
+    pub seed: u64,
+    pub features: usize,
+    pub labels: usize,
+    /// Children of each node of each layer but the last: from and to.
+    pub inner: Vec<(usize, usize)>,
+    /// The chance that a child above the last layer is a slot.
+    pub early: f32,
+    /// Further slots of labels that have one already.
+    pub copies: usize,
+    /// The chance of a (feature, column) weight.
+    pub density: f32,
+    /// The chance that a column was never trained.
+    pub untrained: f32,
+    pub kind: WeightKind,
+}
+
+impl Plan {
+    pub fn new(name: &'static str, labels: usize, inner: &[(usize, usize)]) -> Self {
+        Self {
+            name,
+            seed: 1,
+            features: 200,
+            labels,
+            inner: inner.to_vec(),
+            early: 0.0,
+            copies: 0,
+            density: 0.2,
+            untrained: 0.0,
+            kind: WeightKind::Byte,
+        }
+    }
+}
+
+/// The shapes that every property is tested over.
+pub fn plans() -> Vec<Plan> {
+    let base = Plan::new;
+    vec![
+        base("one label", 1, &[]),
+        base("flat in the head", 90, &[]),
+        base("flat, many chunks", 1500, &[]),
+        Plan { density: 0.7, ..base("dense leaves", 400, &[(8, 8)]) },
+        base("narrow leaves", 600, &[(16, 16), (4, 6)]),
+        Plan { density: 0.02, features: 1000, ..base("sparse", 3000, &[(2, 2), (16, 16), (8, 16)]) },
+        Plan { density: 0.05, ..base("wide leaves", 3000, &[(3, 3)]) },
+        Plan { density: 0.05, ..base("wide inner nodes", 3000, &[(1200, 1200)]) },
+        Plan { early: 0.3, ..base("mixed depth", 500, &[(6, 9), (3, 9), (2, 5)]) },
+        Plan { early: 0.2, copies: 300, ..base("mixed depth, several slots", 300, &[(5, 9), (10, 20)]) },
+        Plan { copies: 400, ..base("several slots", 400, &[(20, 20)]) },
+        Plan { untrained: 0.4, ..base("untrained columns", 300, &[(20, 20)]) },
+        Plan { features: 60, density: 0.02, ..base("pages", 9000, &[(60, 60), (80, 100)]) },
+        Plan { features: 40, density: 0.3, ..base("full pages", 9000, &[(60, 60), (80, 100)]) },
+        Plan { features: 40, density: 0.001, ..base("nearly empty", 9000, &[(60, 60), (80, 100)]) },
+        Plan { kind: WeightKind::Bf16, ..base("bf16", 700, &[(16, 16)]) },
+        Plan { kind: WeightKind::F32, ..base("f32", 700, &[(16, 16), (2, 3)]) },
+        Plan { kind: WeightKind::F32, density: 0.8, ..base("f32, dense", 700, &[(16, 16)]) },
+    ]
+}
+
+/// A model with everything the reference needs.
+pub struct Made {
+    pub plan: Plan,
+    pub tree: LabelTree,
+    pub format: WeightFormat,
+    /// For each layer and column: the bias and the weights by feature, as stored.
+    pub columns: Vec<Vec<(f32, HashMap<u32, f32>)>>,
+    pub model: Model,
+}
+
+fn tree(plan: &Plan, rng: &mut Rng) -> LabelTree {
+    let mut todo: Vec<u32> = (0..plan.labels as u32).collect();
+    for i in (1..todo.len()).rev() {
+        todo.swap(i, rng.below(i + 1));
+    }
+    let mut layers = Vec::new();
+    let mut parents = 1;
+    for (t, &(from, to)) in plan.inner.iter().enumerate() {
+        let (mut starts, mut labels) = (vec![0], Vec::new());
+        for _ in 0..parents {
+            for child in 0..from + rng.below(to - from + 1) {
+                let early = t > 0 && child > 0 && rng.unit() < plan.early && todo.len() > 1;
+                labels.push(if early { todo.pop().unwrap() } else { NODE });
+            }
+            starts.push(labels.len() as u32);
+        }
+        parents = labels.iter().filter(|l| **l == NODE).count();
+        layers.push(TreeLayer { starts, labels });
+    }
+    // Every leaf gets a label at least: where there are too few, labels repeat.
+    let mut leaves: Vec<Vec<u32>> = vec![Vec::new(); parents];
+    for (i, leaf) in leaves.iter_mut().enumerate() {
+        let again = (i % plan.labels) as u32;
+        leaf.push(todo.pop().unwrap_or(again));
+    }
+    for label in todo {
+        let leaf = rng.below(parents);
+        leaves[leaf].push(label);
+    }
+    for _ in 0..plan.copies {
+        let (leaf, label) = (rng.below(parents), rng.below(plan.labels) as u32);
+        if !leaves[leaf].contains(&label) {
+            leaves[leaf].push(label);
+        }
+    }
+    let mut starts = vec![0];
+    for leaf in &leaves {
+        starts.push(starts.last().unwrap() + leaf.len() as u32);
+    }
+    layers.push(TreeLayer { starts, labels: leaves.concat() });
+    LabelTree::new(plan.labels, layers).unwrap()
+}
+
+/// Makes the model of a plan, with this many threads.
+pub fn make(plan: &Plan, threads: usize) -> Made {
+    let mut rng = Rng(plan.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let tree = tree(plan, &mut rng);
+    let format = WeightFormat::new(plan.kind, 0.1);
+    let (mut blocks, mut columns) = (Vec::new(), Vec::new());
+    for (t, layer) in tree.layers().iter().enumerate() {
+        let mut of_layer = vec![(f32::NEG_INFINITY, HashMap::new()); layer.columns()];
+        for parent in 0..layer.parents() {
+            let children = layer.children(parent);
+            for first in (0..children.len()).step_by(16) {
+                let lanes = (children.len() - first).min(16);
+                let mut block = Block {
+                    layer: t as u32,
+                    parent: parent as u32,
+                    first: first as u32,
+                    lanes: lanes as u32,
+                    features: vec![],
+                    masks: vec![],
+                    codes: vec![],
+                    bias: [f32::NEG_INFINITY; 16],
+                };
+                let trained: Vec<bool> = (0..lanes).map(|_| rng.unit() >= plan.untrained).collect();
+                for lane in (0..lanes).filter(|l| trained[*l]) {
+                    block.bias[lane] = rng.unit() * 2.0 - 1.5;
+                    of_layer[children.start + first + lane].0 = block.bias[lane];
+                }
+                for f in 0..plan.features as u32 {
+                    let mut mask = 0u16;
+                    for lane in (0..lanes).filter(|l| trained[*l]) {
+                        // Some features are common, most are rare.
+                        if rng.unit() < plan.density * if f % 10 == 0 { 3.0 } else { 0.7 } {
+                            let w = (0.1 + 2.0 * rng.unit()) * if rng.below(2) == 0 { 1.0 } else { -1.0 };
+                            let mut code = Vec::new();
+                            format.encode(w, &mut code);
+                            of_layer[children.start + first + lane].1.insert(f, format.decode(&code));
+                            block.codes.extend_from_slice(&code);
+                            mask |= 1 << lane;
+                        }
+                    }
+                    if mask != 0 {
+                        block.features.push(f);
+                        block.masks.push(mask);
+                    }
+                }
+                if trained.contains(&true) {
+                    blocks.push(block);
+                }
+            }
+        }
+        columns.push(of_layer);
+    }
+    // Any order of blocks makes the same model.
+    for i in (1..blocks.len()).rev() {
+        blocks.swap(i, rng.below(i + 1));
+    }
+    let parts = ModelParts { features: plan.features, seed: plan.seed, ..ModelParts::default() };
+    let model = Model::assemble(parts, &tree, format, blocks, &Control::with_threads(threads)).unwrap();
+    Made { plan: plan.clone(), tree, format, columns, model }
+}
+
+/// Random rows: some empty, some with explicit zeros, of very different lengths.
+pub fn rows(features: usize, n: usize, seed: u64) -> Features {
+    let mut rng = Rng(seed | 1);
+    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..n {
+        let share = [0.0, 0.02, 0.1, 0.3, 1.0][i % 5];
+        for f in 0..features as u32 {
+            if rng.unit() < share {
+                indices.push(f);
+                values.push(if rng.below(20) == 0 { 0.0 } else { rng.unit() * 2.0 - 0.7 });
+            }
+        }
+        indptr.push(indices.len());
+    }
+    Csr::new(n, features, indptr, indices, values).unwrap().into()
+}
+
+fn log_score(form: ScoreForm, v: f64) -> f64 {
+    let t = (1.0 - v).max(0.0);
+    match form {
+        ScoreForm::L1Hinge | ScoreForm::LogL1Hinge => -t,
+        ScoreForm::L2Hinge | ScoreForm::LogL2Hinge => -t.powi(2),
+        ScoreForm::L3Hinge | ScoreForm::LogL3Hinge => -t.powi(3),
+        ScoreForm::L4Hinge | ScoreForm::LogL4Hinge => -t.powi(4),
+        ScoreForm::Sigmoid | ScoreForm::LogSigmoid => -((-v).exp().ln_1p()),
+        ScoreForm::Margin => v,
+    }
+}
+
+pub fn is_product(form: ScoreForm) -> bool {
+    matches!(
+        form,
+        ScoreForm::L1Hinge
+            | ScoreForm::L2Hinge
+            | ScoreForm::L3Hinge
+            | ScoreForm::L4Hinge
+            | ScoreForm::Sigmoid
+    )
+}
+
+/// The logarithm of the score (bare margins: the margin) of every label that the search reaches, −∞ for those never
+/// trained. `enter(layer, column)` says whether a node or slot is looked at, apart from the beam.
+pub fn reference(
+    made: &Made,
+    x: &Features,
+    row: usize,
+    params: &PredictParams,
+    beam: usize,
+    enter: &dyn Fn(usize, usize) -> bool,
+) -> BTreeMap<u32, f64> {
+    let row = x.sparse().row(row);
+    let norm = row.iter().map(|(_, v)| f64::from(v).powi(2)).sum::<f64>().sqrt();
+    let scale = if norm > 0.0 { 1.0 / norm } else { 1.0 };
+    let form = params.scores;
+    let mut slots: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    let mut nodes = vec![(0usize, 0.0f64)];
+    for (t, layer) in made.tree.layers().iter().enumerate() {
+        let mut next: Vec<(usize, f64)> = Vec::new();
+        for &(parent, above) in &nodes {
+            for column in layer.children(parent) {
+                if !enter(t, column) {
+                    continue;
+                }
+                let (bias, weights) = &made.columns[t][column];
+                let mut margin = f64::from(*bias);
+                for (f, v) in row.iter() {
+                    margin += weights.get(&f).map_or(0.0, |w| f64::from(*w) * f64::from(v) * scale);
+                }
+                let own = log_score(form, margin);
+                let key = if form == ScoreForm::Margin { own } else { above + own };
+                match layer.labels[column] {
+                    NODE => {
+                        let node = layer.labels[..column].iter().filter(|l| **l == NODE).count();
+                        next.push((node, key));
+                    }
+                    label => slots.entry(label).or_default().push(key),
+                }
+            }
+        }
+        next.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        next.truncate(beam);
+        next.sort_by_key(|n| n.0);
+        nodes = next;
+    }
+    let merged = |keys: Vec<f64>| {
+        let trained: Vec<f64> = keys.into_iter().filter(|k| k.is_finite()).collect();
+        let n = trained.len() as f64;
+        if trained.is_empty() {
+            f64::NEG_INFINITY
+        } else if is_product(form) {
+            let best = trained.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            best + (trained.iter().map(|k| (k - best).exp()).sum::<f64>() / n).ln()
+        } else {
+            trained.iter().sum::<f64>() / n
+        }
+    };
+    slots.into_iter().map(|(label, keys)| (label, merged(keys))).collect()
+}
+
+/// The score that is shown for a key.
+pub fn shown(form: ScoreForm, key: f64) -> f64 {
+    match (key.is_finite(), is_product(form)) {
+        (true, true) => key.exp(),
+        (true, false) => key,
+        (false, true) => 0.0,
+        (false, false) => f64::from(f32::MIN),
+    }
+}
+
+/// Compares a result with the reference: the right number, order and scores; labels may differ only among keys that are
+/// equal within the tolerance.
+pub fn agree(form: ScoreForm, got: &[(u32, f32)], want: &BTreeMap<u32, f64>, k: usize, place: &str) {
+    let mut sorted: Vec<(u32, f64)> = want.iter().map(|(l, v)| (*l, *v)).collect();
+    sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    sorted.truncate(k);
+    assert_eq!(got.len(), sorted.len(), "{place}: results");
+    let near = |a: f64, b: f64| a == b || (a - b).abs() <= 2e-3 * a.abs().max(1.0);
+    for (i, ((label, score), (_, key))) in got.iter().zip(&sorted).enumerate() {
+        let own = *want.get(label).unwrap_or_else(|| panic!("{place}: label {label} was not reached"));
+        assert!(near(own, *key), "{place}, rank {i}: label {label} has key {own}, expected {key}");
+        let expected = shown(form, own);
+        let close = (f64::from(*score) - expected).abs() <= 2e-3 * expected.abs().max(1e-3);
+        assert!(close, "{place}, rank {i}: label {label} scores {score}, expected {expected}");
+    }
+    let mut labels: Vec<u32> = got.iter().map(|g| g.0).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    assert_eq!(labels.len(), got.len(), "{place}: a label twice");
+}
