@@ -110,6 +110,7 @@ describe('training and prediction', () => {
     expect(info.params['solver.cp']).toBe(1)
     expect(model.labelNames[7]).toBe('label 7')
     expect(model.labelNames.length).toBe(40)
+    expect([model.labelName(39), model.labelName(40)]).toEqual(['label 39', undefined])
   })
 
   it('takes features with a dense block', async () => {
@@ -292,6 +293,7 @@ describe('closing', () => {
       () => short.tree(),
       () => short.info,
       () => short.labelNames,
+      () => short.labelName(0),
     ])
       await expectError(use, 'CLOSED', /the model is closed/)
     expect(existsSync(place('never'))).toBe(false)

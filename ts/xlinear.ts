@@ -16,7 +16,7 @@ import {
 } from './matrix.js'
 import type { ModelHandle } from './native/binding.cjs'
 import { native } from './native.js'
-import { type CallOptions, flag, flatten, type OptionValue, only, optionsOf, specs } from './options.js'
+import { type CallOptions, flag, flatten, integer, type OptionValue, only, optionsOf, specs } from './options.js'
 import { Ranked, type RankedRow } from './ranked.js'
 import { Searcher } from './searcher.js'
 import { LabelTree, optionalTree } from './tree.js'
@@ -262,7 +262,13 @@ export class XLinear {
     return this.#info
   }
 
-  /** One name for each label, or an empty list. */
+  /** The name of one label, or `undefined` where the model has none. */
+  labelName(label: number): string | undefined {
+    const id = integer(label ?? null, 'label', 0, 2 ** 32 - 1, 0)
+    return attempt(() => this.#native.labelName(id)) ?? undefined
+  }
+
+  /** One name for each label, or an empty list; for a few of many {@link XLinear.labelName} is cheaper. */
   get labelNames(): readonly string[] {
     if (!this.#native.isOpen || !this.#labelNames)
       this.#labelNames = Object.freeze(attempt(() => this.#native.labelNames()))

@@ -44,7 +44,7 @@ impl Query {
         read(env, indices, TypedarrayType::uint32_array, "a Uint32Array for indices", &mut self.indices)?;
         read(env, values, TypedarrayType::float32_array, "a Float32Array for values", &mut self.values)?;
         let row = Row::checked(&self.indices, &self.values, model.features()).js()?;
-        model.model().search(&mut self.searcher, row, &self.params, &self.scope, &mut self.found).js()?;
+        model.search(&mut self.searcher, row, &self.params, &self.scope, &mut self.found).js()?;
 
         let mut array = null_mut();
         // SAFETY: the reference is strong and lives as long as the query.
@@ -129,7 +129,7 @@ pub fn open<'env>(
     params: PredictParams,
     scope: Scope,
 ) -> Result<Object<'env>> {
-    let searcher = model.borrow().as_ref().ok_or_else(|| closed("the model"))?.model().searcher();
+    let searcher = model.borrow().as_ref().ok_or_else(|| closed("the model"))?.searcher();
     let k = params.k as usize;
     let raw = env.raw();
     let check = |status| match status {

@@ -17,37 +17,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// An open model and what every query asks of it.
-pub struct Opened {
-    model: Arc<Model>,
-    features: usize,
-    labels: usize,
-    /// Bytes that V8 should know of.
-    held: i64,
-}
-
-impl Opened {
-    /// Asks the model what it will be asked often. Not for JavaScript's thread: a model's info holds its labels' names.
-    fn new(model: Arc<Model>) -> Self {
-        let info = model.info();
-        // Pages of a mapped file are the system's to take back; only held memory counts.
-        let held = if info.mapped { 0 } else { info.bytes as i64 };
-        Self { model, features: info.features, labels: info.labels, held }
-    }
-
-    /// The model.
-    pub fn model(&self) -> &Arc<Model> {
-        &self.model
-    }
-
-    /// Number of its feature columns.
-    pub fn features(&self) -> usize {
-        self.features
-    }
-}
-
 /// Where a model's handle and its searchers look for it: closing empties the place for all of them.
-pub type Slot = RefCell<Option<Opened>>;
+pub type Slot = RefCell<Option<Arc<Model>>>;
 
 /// What a user may know of a model.
 #[napi(object, object_from_js = false)]
@@ -131,14 +102,20 @@ impl ObjectFinalize for ModelHandle {
 }
 
 impl ModelHandle {
-    fn new(env: &Env, opened: Opened) -> Self {
-        let counted = opened.held;
+    /// A handle of a model in memory: V8 is told of it.
+    fn held(env: &Env, model: Arc<Model>) -> Self {
+        let counted = model.as_bytes().len() as i64;
         account(env, counted);
-        Self { slot: Rc::new(RefCell::new(Some(opened))), counted }
+        Self { slot: Rc::new(RefCell::new(Some(model))), counted }
+    }
+
+    /// A handle of a mapped model: its pages are the system's to take back, so that they do not count.
+    fn mapped(model: Arc<Model>) -> Self {
+        Self { slot: Rc::new(RefCell::new(Some(model))), counted: 0 }
     }
 
     fn model(&self) -> Result<Arc<Model>> {
-        self.slot.borrow().as_ref().map(|o| Arc::clone(&o.model)).ok_or_else(|| closed("the model"))
+        self.slot.borrow().clone().ok_or_else(|| closed("the model"))
     }
 }
 
@@ -155,9 +132,9 @@ pub fn open_model<'env>(
         if verify {
             model.verify()?;
         }
-        Ok(Opened::new(model))
+        Ok(model)
     };
-    job::run(env, "open", control, work, |env, opened| Ok(ModelHandle::new(&env, opened)))
+    job::run(env, "open", control, work, |_, model| Ok(ModelHandle::mapped(model)))
 }
 
 /// Takes the bytes of a model file.
@@ -174,9 +151,9 @@ pub fn model_from_bytes<'env>(
         if verify {
             model.verify()?;
         }
-        Ok(Opened::new(Arc::new(model)))
+        Ok(Arc::new(model))
     };
-    job::run(env, "open", control, work, |env, opened| Ok(ModelHandle::new(&env, opened)))
+    job::run(env, "open", control, work, |env, model| Ok(ModelHandle::held(&env, model)))
 }
 
 fn csr(matrix: Option<&Matrix>) -> Result<Option<Arc<Features>>> {
@@ -217,10 +194,9 @@ pub fn train<'env>(
             label_names,
             metadata,
         };
-        let (model, report) = engine::train(&x, y.sparse(), &params, inputs, control)?;
-        Ok((Opened::new(Arc::new(model)), report))
+        engine::train(&x, y.sparse(), &params, inputs, control)
     };
-    job::run(env, "train", control, work, |env, (opened, report)| {
+    job::run(env, "train", control, work, |env, (model, report)| {
         let report = Report {
             label_vectors: report.label_vectors,
             tree: report.tree,
@@ -229,7 +205,7 @@ pub fn train<'env>(
             total: report.total,
             forecast_bytes: report.forecast_bytes as f64,
         };
-        Ok(Trained { model: ModelHandle::new(&env, opened), report })
+        Ok(Trained { model: ModelHandle::held(&env, Arc::new(model)), report })
     })
 }
 
@@ -321,6 +297,12 @@ impl ModelHandle {
         })
     }
 
+    /// The name of one label, where the model has names.
+    #[napi(catch_unwind)]
+    pub fn label_name(&self, label: u32) -> Result<Option<String>> {
+        Ok(self.model()?.label_name(label).map(str::to_owned))
+    }
+
     /// The labels' names, one each or none at all.
     #[napi(catch_unwind)]
     pub fn label_names(&self) -> Result<Vec<String>> {
@@ -366,14 +348,10 @@ impl ModelHandle {
         #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
         #[napi(ts_arg_type = "Uint32Array | undefined")] allowed: Option<Unknown<'_>>,
     ) -> Result<Object<'env>> {
-        let (model, labels) = {
-            let slot = self.slot.borrow();
-            let opened = slot.as_ref().ok_or_else(|| closed("the model"))?;
-            (Arc::clone(&opened.model), opened.labels)
-        };
+        let model = self.model()?;
         let mut params: PredictParams = params::read(&options)?;
         // No answer is longer than the number of labels, and the result arrays need be no longer either.
-        params.k = params.k.min(labels.max(1) as u32);
+        params.k = params.k.min(model.labels().max(1) as u32);
         let scope = scope(&model, read_allowed(allowed)?, None).js()?;
         query::open(env, Rc::clone(&self.slot), params, scope)
     }
