@@ -11,7 +11,7 @@ const rustdoc = { env: { ...process.env, RUSTDOCFLAGS: '-D warnings' } }
 run('cargo', ['fmt', '--all', '--check'])
 run('cargo', ['clippy', '--workspace', '--all-targets', '--', '-D', 'warnings'])
 run('cargo', ['doc', '--workspace', '--no-deps'], rustdoc)
-run(tool('biome'), ['ci', '.'])
+run(tool('biome'), ['ci', '--colors=off', '.'])
 run(tool('tsc'), ['--noEmit'])
 run(tool('publint'), ['--strict'])
 run(tool('typedoc'), ['--emit', 'none'])

@@ -16,7 +16,16 @@ import {
 } from './matrix.js'
 import type { ModelHandle } from './native/binding.cjs'
 import { native } from './native.js'
-import { type CallOptions, flag, flatten, integer, type OptionValue, only, optionsOf, specs } from './options.js'
+import {
+  type CallOptions,
+  flag,
+  flatten,
+  integer,
+  type OptionValue,
+  only,
+  optionsOf,
+  specs,
+} from './options.js'
 import { Ranked, type RankedRow } from './ranked.js'
 import { Searcher } from './searcher.js'
 import { LabelTree, optionalTree } from './tree.js'
