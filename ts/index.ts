@@ -1,7 +1,9 @@
 /**
  * Extreme multi-label classification for Node.js: finds the few right labels of an input among thousands or millions.
  *
- * Heavy calls return promises and never hold the event loop; what goes wrong is an {@link AquilaError}.
+ * Heavy calls return promises and never hold the event loop; what goes wrong is an {@link AquilaError}. A running call
+ * keeps the process alive until its promise settles; a progress listener alone does not. Arrays are copied before a call
+ * returns, so they may be changed or transferred at once.
  *
  * @packageDocumentation
  */

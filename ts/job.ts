@@ -11,15 +11,20 @@ function isSignal(value: unknown): value is AbortSignal {
   return typeof (value as AbortSignal)?.addEventListener === 'function' && 'aborted' in (value as AbortSignal)
 }
 
-/** Hands reports to the user's listener; whatever it throws must not end the process. */
-function deliver(events: ProgressEvent[], listener: (progress: Progress) => void): void {
-  for (const event of events) {
-    try {
-      listener(event)
-    } catch (error) {
-      process.emitWarning(`onProgress threw: ${error instanceof Error ? error.message : String(error)}`, {
-        code: 'AQUILA_ON_PROGRESS',
-      })
+/** Hands reports to the user's listener. What it throws must not end the process: it becomes one warning a call. */
+function deliverer(listener: (progress: Progress) => void): (events: ProgressEvent[]) => void {
+  let warned = false
+  return (events) => {
+    for (const event of events) {
+      try {
+        listener(event)
+      } catch (error) {
+        if (warned) continue
+        warned = true
+        process.emitWarning(`onProgress threw: ${error instanceof Error ? error.message : String(error)}`, {
+          code: 'AQUILA_ON_PROGRESS',
+        })
+      }
     }
   }
 }
@@ -48,7 +53,8 @@ export async function run<T>(
   }
   signal?.throwIfAborted()
 
-  const wake = onProgress && (() => deliver(control.drain(), onProgress))
+  const deliver = onProgress && deliverer(onProgress)
+  const wake = deliver && (() => deliver(control.drain()))
   const control: Control = new native.Control(settings, wake)
   const cancel = () => control.cancel()
   signal?.addEventListener('abort', cancel, { once: true })
@@ -63,6 +69,6 @@ export async function run<T>(
   } finally {
     signal?.removeEventListener('abort', cancel)
     const last = control.finish()
-    if (onProgress) deliver(last, onProgress)
+    deliver?.(last)
   }
 }
