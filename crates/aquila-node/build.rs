@@ -1,3 +1,5 @@
+//! Link flags of a Node-API library.
+
 fn main() {
     napi_build::setup();
 }

@@ -1,0 +1,160 @@
+// What the tests share: a small problem with a known answer, child processes, folders of their own.
+
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { AquilaError, Csr, type ErrorCode } from 'aquila-xmc'
+import { afterAll, expect } from 'vitest'
+
+export const root = fileURLToPath(new URL('..', import.meta.url))
+export const cliPath = join(root, 'dist/cli/main.js')
+
+/** Random numbers from 0 to 1, the same on every run. */
+export function random(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** A matrix from rows of `[column, value]`. */
+export function matrix(rows: [number, number][][], cols: number): Csr {
+  const indptr = new Uint32Array(rows.length + 1)
+  rows.forEach((row, i) => {
+    indptr[i + 1] = (indptr[i] as number) + row.length
+  })
+  const sorted = rows.flatMap((row) => [...row].sort((a, b) => a[0] - b[0]))
+  return Csr.from({
+    rows: rows.length,
+    cols,
+    indptr,
+    indices: Uint32Array.from(sorted, ([j]) => j),
+    values: Float32Array.from(sorted, ([, v]) => v),
+  })
+}
+
+export interface Problem {
+  x: Csr
+  y: Csr
+  /** The labels of each row. */
+  truth: number[][]
+}
+
+/** Rows whose features tell their labels: each label has three features of its own, and there is some noise. */
+export function problem({ rows = 600, labels = 40, noise = 20, seed = 1 } = {}): Problem {
+  const next = random(seed)
+  const pick = (n: number) => Math.floor(next() * n)
+  const features = labels * 3 + noise
+  const xRows: [number, number][][] = []
+  const truth: number[][] = []
+  for (let i = 0; i < rows; i++) {
+    // The first rows go through all labels, so that none is without rows.
+    const own = new Set([i % labels])
+    while (own.size < 1 + pick(3)) own.add(pick(labels))
+    const row = new Map<number, number>()
+    for (const label of own) for (let f = 0; f < 3; f++) row.set(label * 3 + f, 0.5 + next())
+    for (let f = 0; f < 3; f++) row.set(labels * 3 + pick(noise), next())
+    xRows.push([...row])
+    truth.push([...own].sort((a, b) => a - b))
+  }
+  const y = matrix(
+    truth.map((own) => own.map((label): [number, number] => [label, 1])),
+    labels,
+  )
+  return { x: matrix(xRows, features), y, truth }
+}
+
+/** A problem of some size that can be learned. */
+export function bigProblem(): Problem {
+  return problem({ rows: 40_000, labels: 4_000, noise: 20_000, seed: 7 })
+}
+
+/** Rows that tell nothing of their labels: with {@link ENDLESS} its training takes minutes. */
+export function hardProblem(): { x: Csr; y: Csr } {
+  const [rows, features, labels] = [20_000, 1_000, 1_000]
+  const next = random(11)
+  const some = (n: number, below: number): [number, number][] => {
+    const picked = new Set<number>()
+    while (picked.size < n) picked.add(Math.floor(next() * below))
+    return [...picked].map((id) => [id, 0.1 + next()])
+  }
+  const x = matrix(
+    Array.from({ length: rows }, () => some(40, features)),
+    features,
+  )
+  const y = matrix(
+    Array.from({ length: rows }, () => some(2, labels)),
+    labels,
+  )
+  return { x, y }
+}
+
+/** Solver options under which a training does not end by itself in a test's time. */
+export const ENDLESS = { eps: 1e-6, maxPasses: 10_000, cp: 1e4, cn: 1e4 } as const
+
+/** Expects an error of this code whose message matches. */
+export async function expectError(
+  work: () => unknown,
+  code: ErrorCode,
+  message: RegExp | string = /./,
+): Promise<AquilaError> {
+  let caught: unknown
+  try {
+    await work()
+  } catch (error) {
+    caught = error
+  }
+  expect(caught, `expected ${code}`).toBeInstanceOf(AquilaError)
+  const error = caught as AquilaError
+  expect(`${error.code}: ${error.message}`).toContain(code)
+  expect(error.message).toMatch(message)
+  return error
+}
+
+/** A folder that goes away after the tests of this file. */
+export function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'aquila-test-'))
+  afterAll(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+export interface Ended {
+  code: number | null
+  signal: NodeJS.Signals | null
+  stdout: string
+  stderr: string
+}
+
+/** A child process: `ended` resolves when it is over. */
+export function start(args: string[], options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}) {
+  const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], ...options })
+  let [stdout, stderr] = ['', '']
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk
+  })
+  const ended = new Promise<Ended>((resolve) =>
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr })),
+  )
+  return { child, ended }
+}
+
+/** Runs a piece of an ES module in a process of its own, with the library in scope as `aquila`. */
+export function script(code: string, flags: string[] = []): Promise<Ended> {
+  const prelude = `import * as aquila from ${JSON.stringify(join(root, 'dist/index.js'))};\n`
+  return start([...flags, '--input-type=module', '--eval', prelude + code]).ended
+}
+
+/** Runs the command line. */
+export function cli(...args: string[]): Promise<Ended> {
+  return start([cliPath, ...args]).ended
+}
+
+export const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))

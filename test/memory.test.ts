@@ -1,0 +1,82 @@
+import { join } from 'node:path'
+import { XLinear } from 'aquila-xmc'
+import { beforeAll, expect, it } from 'vitest'
+import { folder, problem, script } from './helpers.js'
+
+const path = join(folder(), 'm.aquila')
+
+beforeAll(async () => {
+  const { x, y } = problem()
+  await (await XLinear.train(x, y)).save(path)
+})
+
+const prelude = `
+  import { setImmediate as turn } from 'node:timers/promises'
+  const path = ${JSON.stringify(path)}
+  const n = 100000
+  const indptr = new Uint32Array(1001).map((_, i) => i * 100)
+  const indices = new Uint32Array(n).map((_, i) => i % 100)
+  const values = new Float32Array(n).fill(1)
+  const make = () => aquila.Csr.from({ rows: 1000, cols: 140, indptr, indices, values })
+  const settle = async () => { for (let i = 0; i < 5; i++) { global.gc?.(); await turn() } }
+  const megabytes = () => process.memoryUsage.rss() / 2 ** 20
+`
+
+it('does not grow over many calls', async () => {
+  const { code, stdout, stderr } = await script(
+    `${prelude}
+    const x = make()
+    const round = async () => {
+      for (let i = 0; i < 40; i++) {
+        const model = await aquila.XLinear.open(path)
+        await model.predict(x, { k: 10 }, { threads: 1, onProgress() {}, signal: new AbortController().signal })
+        model.predictOne(x.row(0), { k: 3 })
+        await model.predict(make(), {}, { threads: 1 })
+        await aquila.XLinear.open('/nowhere').catch(() => {})
+        if (i % 2) model.close()
+      }
+      await settle()
+    }
+    await round(); await round()
+    const before = megabytes()
+    for (let i = 0; i < 6; i++) await round()
+    console.log(Math.round(megabytes() - before))`,
+    ['--expose-gc'],
+  )
+  expect(stderr).toBe('')
+  expect(code).toBe(0)
+  // 240 rounds' matrices alone are 200 MB.
+  expect(Number(stdout)).toBeLessThan(40)
+})
+
+it('lets handles be collected', async () => {
+  const { stdout } = await script(
+    `${prelude}
+    const seen = []
+    await (async () => {
+      const x = make()
+      const model = await aquila.XLinear.open(path)
+      const searcher = model.searcher()
+      await model.predict(x, {}, { onProgress() {} })
+      for (const object of [x, model, searcher, searcher.labels]) seen.push(new WeakRef(object))
+    })()
+    await settle(); await settle()
+    console.log(seen.map((ref) => ref.deref() === undefined).join())`,
+    ['--expose-gc'],
+  )
+  expect(stdout.trim()).toBe('true,true,true,true')
+})
+
+it('tells V8 of native memory, so that forgotten handles are collected without being asked', async () => {
+  const { stdout } = await script(`${prelude}
+    const wide = new Uint32Array(1e6).map((_, i) => i)
+    const ones = new Float32Array(1e6).fill(1)
+    const ends = new Uint32Array([0, 1e6])
+    for (let i = 0; i < 200; i++) {
+      aquila.Csr.from({ rows: 1, cols: 1e6, indptr: ends, indices: wide, values: ones })
+      await turn()
+    }
+    console.log(Math.round(megabytes()))`)
+  // Kept, they would take 1.6 GB.
+  expect(Number(stdout)).toBeLessThan(800)
+})

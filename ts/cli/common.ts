@@ -1,0 +1,187 @@
+// What the verbs share: values from the command line, output, the end of a failed command.
+
+import { stat } from 'node:fs/promises'
+import { constants } from 'node:os'
+import { dirname } from 'node:path'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { AquilaError } from '../errors.js'
+import { readNpy, readNpz, readXmc } from '../io.js'
+import { type Csr, Features } from '../matrix.js'
+import type { ParameterSpec } from '../native/binding.cjs'
+import type { FlatOptions, Progress } from '../options.js'
+
+/** A whole number from the command line. */
+export function count(min: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (text.trim() === '' || !Number.isSafeInteger(value) || value < min)
+      throw new InvalidArgumentError(`Expected an integer of at least ${min}.`)
+    return value
+  }
+}
+
+const UNITS: Record<string, number> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 }
+
+/** Bytes from the command line: `2G`, `500M`, `1048576`. */
+export function bytes(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$/i.exec(text.trim())
+  const unit = match && UNITS[(match[2] as string).toLowerCase()]
+  if (!match || !unit) throw new InvalidArgumentError('Expected a number of bytes such as 500M or 2G.')
+  return Math.round(Number(match[1]) * unit)
+}
+
+/** A list of whole numbers from the command line: `1,3,5`. */
+export function counts(text: string): number[] {
+  return text.split(',').map(count(1))
+}
+
+/** Collects `key=value` pairs; the engine checks both. */
+export function assignment(text: string, before: FlatOptions = {}): FlatOptions {
+  const at = text.indexOf('=')
+  if (at < 1) throw new InvalidArgumentError('Expected key=value.')
+  return { ...before, [text.slice(0, at).trim()]: text.slice(at + 1).trim() }
+}
+
+/**
+ * Values of the command line are texts: numbers and truth values become what the table says they are. What is no
+ * number stays a text for the engine to refuse.
+ */
+export function parse(pairs: FlatOptions, table: readonly ParameterSpec[]): Record<string, unknown> {
+  const nested: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(pairs)) {
+    const kind = table.find((spec) => spec.name === name)?.kind
+    const text = String(value)
+    if ((kind === 'integer' || kind === 'number') && text !== '' && !Number.isNaN(Number(text)))
+      nested[name] = Number(text)
+    else if (kind === 'boolean' && (text === 'true' || text === 'false')) nested[name] = text === 'true'
+    else nested[name] = value
+  }
+  return nested
+}
+
+/** The options that every heavy verb has. */
+export function heavy(command: Command): Command {
+  return command
+    .option('--threads <n>', 'threads to use; 0 takes as many as the machine offers', count(0), 0)
+    .addOption(new Option('--json', 'print the result as one JSON object').default(false))
+}
+
+/** Bytes as a person reads them. */
+export function size(value: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB']
+  let unit = 0
+  let rest = value
+  while (rest >= 1000 && unit < units.length - 1) {
+    rest /= 1000
+    unit++
+  }
+  return `${unit === 0 || rest >= 100 ? rest.toFixed(0) : rest.toFixed(1)} ${units[unit]}`
+}
+
+/** The process's largest memory so far, in bytes. */
+export function peakMemory(): number {
+  return process.resourceUsage().maxRSS * 1024
+}
+
+/** Prints the result: as JSON, or as `name  value` lines. */
+export function print(json: boolean, result: Record<string, unknown>, lines: [string, string][]): void {
+  if (json) {
+    process.stdout.write(`${JSON.stringify(result)}\n`)
+    return
+  }
+  const width = Math.max(...lines.map(([name]) => name.length))
+  for (const [name, value] of lines) process.stdout.write(`${name.padEnd(width)}  ${value}\n`)
+}
+
+function line({ stage, done, total, eta }: Progress): string {
+  const share = total > 0 ? done / total : 1
+  const bar = '#'.repeat(Math.round(share * 24)).padEnd(24, '.')
+  const left = eta === undefined || done >= total ? '' : `  ${Math.ceil(eta)} s left`
+  return `${stage.padEnd(12)} [${bar}] ${(share * 100).toFixed(0).padStart(3)} %${left}`
+}
+
+/** Shows progress on stderr: a bar on a terminal, a line for each finished stage otherwise, nothing with `--json`. */
+export function progress(json: boolean): { show?: (progress: Progress) => void; end(): void } {
+  if (json) return { end() {} }
+  const terminal = process.stderr.isTTY
+  let open = false
+  let finished = ''
+  return {
+    show(progress) {
+      if (terminal) {
+        process.stderr.write(`\r\x1b[K${line(progress)}`)
+        open = true
+      } else if (progress.done >= progress.total && progress.stage !== finished) {
+        finished = progress.stage
+        process.stderr.write(`${progress.stage}: done after ${progress.seconds.toFixed(1)} s\n`)
+      }
+    },
+    end() {
+      if (open) process.stderr.write('\n')
+      open = false
+    },
+  }
+}
+
+let interruptedBy: NodeJS.Signals | undefined
+
+/**
+ * Runs work that Ctrl-C cancels: the work ends in order, then the process with code 130, as shells expect. A second
+ * Ctrl-C ends it at once.
+ */
+export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController()
+  const stop = (name: NodeJS.Signals) => {
+    interruptedBy = name
+    controller.abort(new AquilaError('CANCELLED', 'cancelled'))
+  }
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
+  try {
+    return await work(controller.signal)
+  } finally {
+    process.off('SIGINT', stop)
+    process.off('SIGTERM', stop)
+  }
+}
+
+/** Refuses a file that could not be written in the end, before any work is done for it. */
+export async function checkTarget(path: string | undefined): Promise<void> {
+  if (path === undefined) return
+  const folder = await stat(dirname(path)).catch(() => undefined)
+  if (!folder?.isDirectory()) throw new AquilaError('IO', `${path}: its folder does not exist`)
+  const there = await stat(path).catch(() => undefined)
+  if (there?.isDirectory()) throw new AquilaError('IO', `${path}: is a folder`)
+}
+
+/** Where rows come from. */
+export interface RowsOptions {
+  x?: string
+  dense?: string
+  xmc?: string
+}
+
+/** Reads rows, and their labels where the file has them. */
+export async function readRows(
+  { x, dense, xmc }: RowsOptions,
+  call: { threads: number; signal?: AbortSignal },
+): Promise<{ x: Csr | Features; y?: Csr }> {
+  if ((x === undefined) === (xmc === undefined))
+    throw new AquilaError('INVALID_ARGUMENT', 'Expected either --x or --xmc')
+  const data: { x: Csr; y?: Csr } =
+    xmc === undefined ? { x: await readNpz(x as string, call) } : await readXmc(xmc, call)
+  if (dense === undefined) return data
+  const block = await readNpy(dense, call)
+  const features = Features.from(data.x, block)
+  data.x.close()
+  block.close()
+  return { ...data, x: features }
+}
+
+/** Ends a failed command: one line that says what went wrong. */
+export function fail(error: unknown): void {
+  const message = error instanceof Error ? error.message : String(error)
+  if (process.env.AQUILA_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`)
+  else process.stderr.write(`aquila: ${message.replaceAll(/\s*\n\s*/g, ' ')}\n`)
+  process.exitCode = interruptedBy ? 128 + constants.signals[interruptedBy] : 1
+}

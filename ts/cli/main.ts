@@ -1,0 +1,28 @@
+#!/usr/bin/env node
+// The command line: one verb for each thing the library does.
+
+import { Command, CommanderError } from 'commander'
+import { versions } from '../runtime.js'
+import { addBench } from './bench.js'
+import { fail } from './common.js'
+import { addEvaluate } from './evaluate.js'
+import { addInspect } from './inspect.js'
+import { addPredict } from './predict.js'
+import { addTrain } from './train.js'
+
+const program = new Command('aquila')
+  .description('Extreme multi-label classification: the few right labels among thousands or millions.')
+  .version(versions().aquila)
+  // Set before the verbs are made, for they take it over.
+  .exitOverride()
+  .configureOutput({ outputError: () => {} })
+for (const add of [addTrain, addPredict, addEvaluate, addInspect, addBench]) add(program)
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  if (!(error instanceof CommanderError)) fail(error)
+  // Asked for or not, help has been printed already.
+  else if (error.code.startsWith('commander.help')) process.exitCode = error.exitCode
+  else if (error.exitCode !== 0) fail(new Error(error.message.replace(/^error: /, '')))
+}

@@ -1,0 +1,67 @@
+// Label trees, exchanged as JSON.
+
+import { attempt, expected } from './errors.js'
+import type { TreeHandle } from './native/binding.cjs'
+import { native } from './native.js'
+import { text } from './options.js'
+
+/**
+ * A label tree: its leaves are slots that point to labels; a label may have several slots, and slots may hang at
+ * different depths.
+ *
+ * @example
+ * ```ts
+ * // Two leaves: labels 0 and 1 under the first, 1 and 2 under the second.
+ * const tree = LabelTree.fromJson('{ "aquilaTree": 1, "labels": 3, "root": [[0, 1], [1, 2]] }')
+ * console.log(tree.labels, tree.slots, tree.layers) // 3 4 [ 2, 4 ]
+ * ```
+ */
+export class LabelTree {
+  /** @internal */
+  readonly native: TreeHandle
+
+  private constructor(tree: TreeHandle) {
+    this.native = tree
+  }
+
+  /** @internal */
+  static wrap(tree: TreeHandle): LabelTree {
+    return new LabelTree(tree)
+  }
+
+  /**
+   * Reads `{"aquilaTree": 1, "labels": n, "root": […]}`: a node is the list of its children, each a node or a label.
+   * A text that is no such JSON is a `PARSE` error, a tree that misses a label a `BAD_TREE` error.
+   */
+  static fromJson(json: string): LabelTree {
+    const source = text(json, 'json')
+    return new LabelTree(attempt(() => native.TreeHandle.fromJson(source)))
+  }
+
+  /** The JSON text that {@link LabelTree.fromJson} reads. */
+  toJson(): string {
+    return this.native.toJson()
+  }
+
+  /** Number of labels. */
+  get labels(): number {
+    return this.native.labels
+  }
+
+  /** Number of slots, at least one a label. */
+  get slots(): number {
+    return this.native.slots
+  }
+
+  /** Columns of each layer, root first. */
+  get layers(): number[] {
+    return this.native.layers
+  }
+}
+
+/** The native tree of an argument, or `undefined` for none. */
+export function optionalTree(value: unknown, name: string): TreeHandle | undefined {
+  if (value === undefined) return undefined
+  if (!(value instanceof LabelTree)) throw expected('a LabelTree', name, value)
+  return value.native
+}

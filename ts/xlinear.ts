@@ -1,0 +1,329 @@
+// Training, models, batch predictions.
+
+import { AquilaError, attempt, expected } from './errors.js'
+import type { PredictParameters, TrainParameters } from './generated/options.js'
+import { type PathLike, pathOf } from './io.js'
+import { run } from './job.js'
+import {
+  type Csr,
+  csrOf,
+  type Features,
+  featuresOf,
+  labelsOf,
+  optionalCsr,
+  rowOf,
+  type SparseRow,
+} from './matrix.js'
+import type { ModelHandle } from './native/binding.cjs'
+import { native } from './native.js'
+import {
+  type CallOptions,
+  flag,
+  flatten,
+  integer,
+  type OptionValue,
+  only,
+  optionsOf,
+  specs,
+} from './options.js'
+import { Ranked, type RankedRow } from './ranked.js'
+import { Searcher } from './searcher.js'
+import { LabelTree, optionalTree } from './tree.js'
+
+/** Everything training may be told. */
+export interface TrainOptions extends TrainParameters {
+  /** A tree of your own instead of k-means. */
+  labelTree?: LabelTree | undefined
+  /** Label vectors of your own, labels × anything, instead of PIFA or PII. */
+  labelVectors?: Csr | undefined
+  /** Relevance of each label of each row, with exactly the pattern of the labels. */
+  relevance?: Csr | undefined
+  /** Further negatives, rows × labels: a listed label learns from the row though the tree would not show it. */
+  negatives?: Csr | undefined
+  /** One name for each label, kept in the model. */
+  labelNames?: readonly string[] | undefined
+  /** Any JSON value, kept in the model. */
+  metadata?: unknown
+}
+
+/** What to look up. */
+export interface SearchOptions extends PredictParameters {
+  /** Only these labels, ascending and unique: other subtrees are never entered. */
+  allowed?: Uint32Array | undefined
+}
+
+/** What to predict. */
+export interface PredictOptions extends SearchOptions {
+  /** For each row just these labels, all of them scored whatever the beam: rows × labels, values ignored. */
+  chosen?: Csr | undefined
+}
+
+/** Seconds that the stages of a training took. */
+export interface TrainSeconds {
+  /** The vectors that describe labels to k-means. */
+  labelVectors: number
+  /** The label tree. */
+  tree: number
+  /** The classifiers of all layers. */
+  layers: number
+  /** The model's layout in memory. */
+  layout: number
+  /** Everything, from matrices in memory to model in memory. */
+  total: number
+}
+
+/** What training took. */
+export interface TrainReport {
+  /** Seconds of each stage and in all. */
+  seconds: TrainSeconds
+  /** The forecast peak of memory, in bytes, made before training began. */
+  forecastBytes: number
+}
+
+/** What a model tells of itself. */
+export interface ModelInfo {
+  /** Number of feature columns. */
+  features: number
+  /** Number of labels. */
+  labels: number
+  /** Number of slots: at least one for each label. */
+  slots: number
+  /** Columns of each layer, root first. */
+  layers: number[]
+  /** Number of stored weights. */
+  weights: number
+  /** Bytes of the model file. */
+  bytes: number
+  /** Whether the bytes are mapped from a file rather than held in memory. */
+  mapped: boolean
+  /** Version of the file format. */
+  version: number
+  /** Seed of the training. */
+  seed: number
+  /** Every parameter of the training, defaults included, by its full name. */
+  params: Readonly<Record<string, OptionValue>>
+  /** What the training was given as `metadata`. */
+  metadata: unknown
+}
+
+/** How to open a model. */
+export interface OpenOptions {
+  /**
+   * Compare every byte with the file's checksums: reads the whole file.
+   * @defaultValue `false`
+   */
+  verify?: boolean | undefined
+}
+
+function namesOf(value: unknown): string[] | undefined {
+  if (value === undefined) return undefined
+  if (!Array.isArray(value)) throw expected('an array of strings', 'labelNames', value)
+  for (const [i, name] of value.entries())
+    if (typeof name !== 'string') throw expected('a string', `labelNames[${i}]`, name)
+  return value as string[]
+}
+
+/**
+ * A linear classifier at every edge of a label tree: trains in seconds, answers in well under a millisecond.
+ *
+ * @example
+ * ```ts
+ * const model = await XLinear.train(x, y, { tree: { maxLeaf: 100 } }, { threads: 2 })
+ * const top = await model.predict(xt, { k: 5, beam: 10 })
+ * console.log(top.row(0).labels, top.row(0).scores)
+ * await model.save('model.aquila')
+ * ```
+ */
+export class XLinear {
+  /** What the training took; `undefined` for a model that was opened. */
+  readonly report: TrainReport | undefined
+  readonly #native: ModelHandle
+  #info: ModelInfo | undefined
+  #labelNames: readonly string[] | undefined
+  #searchers = new Map<string, Searcher>()
+
+  private constructor(handle: ModelHandle, report?: TrainReport) {
+    this.#native = handle
+    this.report = report
+  }
+
+  /**
+   * Learns a model from rows and their labels. An aborted training leaves nothing behind.
+   *
+   * @param x - Rows × features.
+   * @param y - Rows × labels: a stored entry is a label of the row.
+   */
+  static async train(
+    x: Csr | Features,
+    y: Csr,
+    options?: TrainOptions,
+    call?: CallOptions,
+  ): Promise<XLinear> {
+    const { model, report } = await run(call, XLinear.train, (control) => {
+      const { labelTree, labelVectors, relevance, negatives, labelNames, metadata, ...params } =
+        optionsOf(options)
+      const names = namesOf(labelNames)
+      const inputs = {
+        ...(names && { labelNames: names }),
+        ...(metadata !== undefined && { metadata: JSON.stringify(metadata) }),
+      }
+      return native.train(
+        featuresOf(x, 'x'),
+        csrOf(y, 'y'),
+        flatten(params, specs.train),
+        inputs,
+        optionalTree(labelTree, 'labelTree'),
+        optionalCsr(labelVectors, 'labelVectors'),
+        optionalCsr(relevance, 'relevance'),
+        optionalCsr(negatives, 'negatives'),
+        control,
+      )
+    })
+    const { forecastBytes, ...seconds } = report
+    return new XLinear(model, { seconds, forecastBytes })
+  }
+
+  /**
+   * Opens a model file by mapping it, in milliseconds whatever its size. All who have the same file open in this
+   * process, worker threads included, share its memory. Replace a model by writing a new file over the name, as
+   * {@link XLinear.save} does; never change a file in place while it is open.
+   */
+  static async open(path: PathLike, options?: OpenOptions, call?: CallOptions): Promise<XLinear> {
+    const handle = await run(call, XLinear.open, (control) => {
+      const given = optionsOf(options)
+      only(given, ['verify'])
+      return native.openModel(pathOf(path), flag(given.verify, 'verify', false), control)
+    })
+    return new XLinear(handle)
+  }
+
+  /** Takes a copy of the bytes of a model file. */
+  static async fromBytes(bytes: Uint8Array, options?: OpenOptions, call?: CallOptions): Promise<XLinear> {
+    const handle = await run(call, XLinear.fromBytes, (control) => {
+      if (!(bytes instanceof Uint8Array)) throw expected('a Uint8Array', 'bytes', bytes)
+      const given = optionsOf(options)
+      only(given, ['verify'])
+      return native.modelFromBytes(bytes, flag(given.verify, 'verify', false), control)
+    })
+    return new XLinear(handle)
+  }
+
+  /** Ranks labels of every row. */
+  async predict(x: Csr | Features, options?: PredictOptions, call?: CallOptions): Promise<Ranked> {
+    const arrays = await run(call, this.predict, (control) => {
+      const { allowed, chosen, ...params } = optionsOf(options)
+      if (allowed !== undefined && chosen !== undefined)
+        throw new AquilaError('INVALID_ARGUMENT', 'Expected either allowed or chosen but received both')
+      return this.#native.predict(
+        featuresOf(x, 'x'),
+        flatten(params, specs.predict),
+        labelsOf(allowed, 'allowed'),
+        optionalCsr(chosen, 'chosen'),
+        control,
+      )
+    })
+    return new Ranked(arrays)
+  }
+
+  /**
+   * Ranks labels of one row at once, on the calling thread: for one query this is far cheaper than a promise. The
+   * answer is a copy; {@link XLinear.searcher} saves that too.
+   */
+  predictOne(row: SparseRow, options?: PredictParameters): RankedRow {
+    const given = optionsOf(options)
+    const key = JSON.stringify(given)
+    let searcher = this.#searchers.get(key)
+    if (!searcher) {
+      searcher = this.searcher(given)
+      // A service uses one or two settings; whoever varies them endlessly must not fill the memory.
+      if (this.#searchers.size >= 8) this.#searchers.clear()
+      this.#searchers.set(key, searcher)
+    }
+    const { indices, values } = rowOf(row)
+    const count = searcher.search(indices, values)
+    return { labels: searcher.labels.slice(0, count), scores: searcher.scores.slice(0, count) }
+  }
+
+  /** A warm searcher for one query after another without garbage. */
+  searcher(options?: SearchOptions): Searcher {
+    const { allowed, ...params } = optionsOf(options)
+    const flat = flatten(params, specs.predict)
+    return Searcher.wrap(attempt(() => this.#native.searcher(flat, labelsOf(allowed, 'allowed'))))
+  }
+
+  /** Writes the model to a file, whole or not at all. */
+  async save(path: PathLike, call?: CallOptions): Promise<void> {
+    await run(call, this.save, (control) => this.#native.save(pathOf(path), control))
+  }
+
+  /** Compares every byte with the file's checksums; a difference is a `CHECKSUM` error. */
+  async verify(call?: CallOptions): Promise<void> {
+    await run(call, this.verify, (control) => this.#native.verify(control))
+  }
+
+  /** What the model tells of itself. */
+  get info(): ModelInfo {
+    if (!this.#native.isOpen || !this.#info) {
+      const { names, values, metadata, ...info } = attempt(() => this.#native.info())
+      const params = Object.fromEntries(names.map((name, i) => [name, values[i] as OptionValue]))
+      this.#info = { ...info, params, metadata: metadata === '' ? undefined : JSON.parse(metadata) }
+    }
+    return this.#info
+  }
+
+  /** The name of one label, or `undefined` where the model has none. */
+  labelName(label: number): string | undefined {
+    const id = integer(label ?? null, 'label', 0, 2 ** 32 - 1, 0)
+    return attempt(() => this.#native.labelName(id)) ?? undefined
+  }
+
+  /** One name for each label, or an empty list; for a few of many {@link XLinear.labelName} is cheaper. */
+  get labelNames(): readonly string[] {
+    if (!this.#native.isOpen || !this.#labelNames)
+      this.#labelNames = Object.freeze(attempt(() => this.#native.labelNames()))
+    return this.#labelNames
+  }
+
+  /** The label tree. */
+  tree(): LabelTree {
+    return LabelTree.wrap(attempt(() => this.#native.tree()))
+  }
+
+  /** Whether the model is not closed. */
+  get isOpen(): boolean {
+    return this.#native.isOpen
+  }
+
+  /**
+   * Lets go of the model at once, for its searchers too: later calls are `CLOSED` errors. Predictions that are
+   * running end as if nothing had happened. Closing twice is fine.
+   */
+  close(): void {
+    this.#searchers.clear()
+    this.#native.close()
+  }
+
+  /** Closes the model at the end of a `using` block. */
+  [Symbol.dispose](): void {
+    this.close()
+  }
+}
+
+/** The forecast peak of memory of such a training, in bytes, both matrices included. */
+export async function forecast(
+  x: Csr | Features,
+  y: Csr,
+  options?: TrainParameters,
+  call?: CallOptions,
+): Promise<number> {
+  return run(call, forecast, (control) => {
+    const flat = flatten(optionsOf(options), specs.train)
+    return native.forecast(featuresOf(x, 'x'), csrOf(y, 'y'), flat, control)
+  })
+}
+
+/** Every training parameter with the value that these options give it; refuses what training would refuse. */
+export function trainParameters(options?: TrainParameters): Readonly<Record<string, OptionValue>> {
+  const flat = flatten(optionsOf(options), specs.train)
+  return Object.freeze(attempt(() => native.checkTrainOptions(flat)))
+}
