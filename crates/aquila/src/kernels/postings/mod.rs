@@ -63,7 +63,7 @@ pub(crate) struct Layer<'a> {
 /// Scratch memory of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    hits: Vec<walk::Hit>,
+    batch: walk::Batch,
     queue: walk::Queue,
 }
 

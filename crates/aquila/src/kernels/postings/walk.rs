@@ -13,16 +13,44 @@ pub(super) struct Head<'a> {
     pub codes: CodeKind,
 }
 
-/// A row of an active chunk: `rank` rows after a known place.
+/// A row of an active chunk: `rank` rows after a known place of its section.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Hit {
-    /// Rows and weights before the known place.
+    /// Rows and weights before the known place; later the weights before the row itself.
     rows: u32,
     weights: u32,
     rank: u32,
     /// The active chunk's number plus 1.
     slot: u32,
+    /// The section among those at hand.
+    section: u32,
 }
+
+/// A section whose rows wait to be added.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Section {
+    /// Where its children or masks begin, and its weights.
+    table: usize,
+    codes: usize,
+    rows: usize,
+    n: usize,
+    x: f32,
+    masks: bool,
+    /// Bytes of a count.
+    count: usize,
+}
+
+/// Sections and hits at hand.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    sections: Vec<Section>,
+    hits: Vec<Hit>,
+    len: usize,
+}
+
+/// Hits at hand before their rows are added. So many are listed, then found, then added, each step asking for
+/// the cache lines of the next: the walk waits for memory else.
+const BATCH: usize = 128;
 
 /// (accumulator, product) pairs that wait to be added.
 #[derive(Debug, Default)]
@@ -67,8 +95,8 @@ impl Queue {
 impl Scratch {
     /// Makes room for the hits of that many chunks.
     pub(super) fn prepare(&mut self, active: usize) {
-        if self.hits.len() < active + 1 {
-            self.hits.resize(active + 1, Hit::default());
+        if self.batch.hits.len() < BATCH + active + 1 {
+            self.batch.hits.resize(BATCH + active + 1, Hit::default());
         }
         if self.queue.places.is_empty() {
             self.queue.places.resize(QUEUE + 16, 0);
@@ -140,61 +168,64 @@ const AHEAD: usize = 6;
 #[inline(always)]
 pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
     steps: S,
-    codes: C,
+    _: C,
     layer: &Layer<'_>,
     cursors: &mut [Cursor],
     scratch: &mut Scratch,
     sums: &mut [f32],
 ) {
-    let Scratch { hits, queue } = scratch;
+    let Scratch { batch, queue } = scratch;
+    batch.sections.clear();
+    batch.len = 0;
+    // A bitmap and its bases fill several lines.
+    let lines = (layer.chunks.min(PAGE) * 5 / 32 / 64 + 2).min(8);
     for i in 0..cursors.len() {
         if let Some(next) = cursors.get(i + AHEAD) {
-            steps.prefetch(layer.area, next.at);
-            steps.prefetch(layer.area, next.at + 64);
+            for line in 0..lines {
+                steps.prefetch(layer.area, next.at + 64 * line);
+            }
         }
         let Cursor { at, x } = cursors[i];
         let Some(&form) = layer.area.get(at) else { continue };
         cursors[i].at = if form == 0 {
             at + 1
         } else if form == FORM_PAGES {
-            // SAFETY: as the caller's.
-            unsafe { pages(steps, codes, layer, at, x, hits, queue, sums) }.unwrap_or(NOWHERE)
+            pages::<C, S>(steps, layer, at, x, batch).unwrap_or(NOWHERE)
         } else {
-            // SAFETY: as the caller's.
-            unsafe { section(steps, codes, layer, at, x, hits, queue, sums) }.unwrap_or(NOWHERE)
+            section::<C, S>(steps, layer, 0, layer.chunks, at, x, batch).unwrap_or(NOWHERE)
         };
-        if queue.len >= QUEUE / 2 {
-            queue.empty(sums);
+        if batch.len >= BATCH {
+            // SAFETY: as the caller's.
+            unsafe { add(steps, layer, batch, queue, sums) };
         }
     }
+    // SAFETY: as the caller's.
+    unsafe { add(steps, layer, batch, queue, sums) };
     queue.empty(sums);
 }
 
 /// A section of pages: the pages of active chunks are found by their numbers.
 #[inline(always)]
-unsafe fn pages<C: Codes, S: Steps<C>>(
+fn pages<C: Codes, S: Steps<C>>(
     steps: S,
-    codes: C,
     layer: &Layer<'_>,
     at: usize,
     x: f32,
-    hits: &mut [Hit],
-    queue: &mut Queue,
-    sums: &mut [f32],
+    batch: &mut Batch,
 ) -> Option<usize> {
     let bytes = number(layer.area, at + 1, 4)?;
     let count = number(layer.area, at + 5, 4)?;
     let end = at + 5 + bytes;
-    let directory = layer.area.get(at + 9..at.checked_add(9 + 8 * count)?)?;
+    let directory = layer.area.get(at + 9..at.checked_add(9 + 8 * count)?)?.as_chunks::<8>().0;
     let entry = |i: usize| {
-        let e = &directory[8 * i..8 * i + 8];
-        let [a, b, c, d, e, f, g, h] = *e else { return (0, 0) };
+        let [a, b, c, d, e, f, g, h] = directory[i];
         (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]) as usize)
     };
     let mut active = layer.active;
     while let Some(&chunk) = active.first() {
         let page = chunk / PAGE as u32;
-        let of_page = active.partition_point(|c| c / PAGE as u32 <= page);
+        // At least one, whatever the order of untrusted numbers.
+        let of_page = active.partition_point(|c| c / PAGE as u32 <= page).max(1);
         // A binary search over untrusted numbers ends in any case.
         let (mut low, mut high) = (0, count);
         while low < high {
@@ -208,10 +239,7 @@ unsafe fn pages<C: Codes, S: Steps<C>>(
                 Layer { active: &active[..of_page], slots: layer.slots.get(first..)?, chunks, ..*layer };
             let place = at + entry(low).1;
             if !matches!(layer.area.get(place), None | Some(&0 | &FORM_PAGES)) {
-                // SAFETY: as the caller's; the slots of the page's chunks are those of the whole layer.
-                unsafe {
-                    section_of(steps, codes, &part, first as u32, PAGE, place, x, hits, queue, sums);
-                }
+                section::<C, S>(steps, &part, first as u32, PAGE, place, x, batch);
             }
         }
         active = &active[of_page..];
@@ -219,34 +247,16 @@ unsafe fn pages<C: Codes, S: Steps<C>>(
     Some(end)
 }
 
+/// Lists the hits of a section that is not of pages. Returns where the next section begins.
 #[inline(always)]
-unsafe fn section<C: Codes, S: Steps<C>>(
+fn section<C: Codes, S: Steps<C>>(
     steps: S,
-    codes: C,
-    layer: &Layer<'_>,
-    at: usize,
-    x: f32,
-    hits: &mut [Hit],
-    queue: &mut Queue,
-    sums: &mut [f32],
-) -> Option<usize> {
-    // SAFETY: as the caller's.
-    unsafe { section_of(steps, codes, layer, 0, layer.chunks, at, x, hits, queue, sums) }
-}
-
-/// A section that is not of pages: lists its hits, then adds their rows. Returns where the next section begins.
-#[inline(always)]
-unsafe fn section_of<C: Codes, S: Steps<C>>(
-    steps: S,
-    _: C,
     layer: &Layer<'_>,
     first: u32,
     span: usize,
     at: usize,
     x: f32,
-    hits: &mut [Hit],
-    queue: &mut Queue,
-    sums: &mut [f32],
+    batch: &mut Batch,
 ) -> Option<usize> {
     let area = layer.area;
     let form = *area.get(at)?;
@@ -262,6 +272,8 @@ unsafe fn section_of<C: Codes, S: Steps<C>>(
         let n = number(area, at + 1 + count, count)?;
         (rows, n, form >> 2, form & 2 != 0, count, at + 1 + 2 * count)
     };
+    let number_of = batch.sections.len() as u32;
+    let hits = batch.hits.get_mut(batch.len..)?;
     let found;
     if kind == 2 {
         let bits = area.get(at..at + span.div_ceil(8) + 8)?;
@@ -271,37 +283,83 @@ unsafe fn section_of<C: Codes, S: Steps<C>>(
         let step = if paired { 2 * count } else { count };
         at = bases + groups * step;
         let bases = area.get(bases..at.checked_add(8)?)?;
-        found = bitmap_hits(layer, first, bits, bases, step, masks, count, hits);
+        found = bitmap_hits(layer, first, bits, bases, step, masks, count, number_of, hits);
     } else if kind == 0 {
-        (found, at) = list_hits::<1>(layer, rows, at, hits)?;
+        (found, at) = list_hits::<1>(layer, rows, at, number_of, hits)?;
     } else {
-        (found, at) = list_hits::<2>(layer, rows, at, hits)?;
+        (found, at) = list_hits::<2>(layer, rows, at, number_of, hits)?;
     }
-    let words = layer.words;
-    let (table, body) = match (masks, words) {
-        (false, _) => (at, n),
-        (true, 1) => (at, 2 * rows),
-        (true, _) => (at + count * rows, (2 * words + count) * rows),
+    let body = match (masks, layer.words) {
+        (false, _) => n,
+        (true, 1) => 2 * rows,
+        (true, words) => (2 * words + count) * rows,
     };
-    let weights = at + body;
-    let end = weights + n * C::BYTES;
+    let codes = at + body;
+    let end = codes + n * C::BYTES;
     if end > area.len() - PAD {
         return None;
     }
-    for hit in &hits[..found] {
-        let base = (hit.slot as usize - 1) * words * 16;
-        let known = (hit.weights as usize).min(n);
-        if !masks {
+    if found > 0 {
+        for hit in &hits[..found] {
+            let place = match (masks, layer.words) {
+                (false, _) => hit.weights as usize,
+                (true, 1) => 2 * (hit.rows + hit.rank) as usize,
+                (true, _) => count * (hit.rows + hit.rank) as usize,
+            };
+            steps.prefetch(area, at + place);
+        }
+        batch.sections.push(Section { table: at, codes, rows, n, x, masks, count });
+        batch.len += found;
+    }
+    Some(end)
+}
+
+/// Finds and adds the rows at hand.
+///
+/// # Safety
+/// As [`layer`].
+#[inline(always)]
+unsafe fn add<C: Codes, S: Steps<C>>(
+    steps: S,
+    layer: &Layer<'_>,
+    batch: &mut Batch,
+    queue: &mut Queue,
+    sums: &mut [f32],
+) {
+    let area = layer.area;
+    let words = layer.words;
+    let Batch { sections, hits, len } = batch;
+    let hits = &mut hits[..*len];
+    // First where each row's weights begin...
+    for hit in hits.iter_mut() {
+        let Section { table, codes, rows, n, masks, count, .. } = sections[hit.section as usize];
+        let (known, rank) = ((hit.weights as usize).min(n), hit.rank as usize);
+        let row = hit.rows as usize + rank;
+        let from = if !masks {
             // SAFETY: `known ≤ n` and the section's end was checked.
-            let mut from =
-                known + unsafe { steps.skip_rows(area, table + known, n - known, hit.rank as usize) };
+            known + unsafe { steps.skip_rows(area, table + known, n - known, rank) }
+        } else if row >= rows {
+            n
+        } else if words == 1 {
+            // SAFETY: rows up to `row < rows` are within the section.
+            known + unsafe { steps.ones(area, table + 2 * hit.rows as usize, rank) }
+        } else {
+            number(area, table + count * row, count).unwrap_or(n)
+        };
+        (hit.rows, hit.weights) = (row as u32, from.min(n) as u32);
+        steps.prefetch(area, codes + from * C::BYTES);
+    }
+    // ...then the rows themselves.
+    for hit in hits.iter() {
+        let Section { table, codes, rows, n, x, masks, count } = sections[hit.section as usize];
+        let base = (hit.slot as usize - 1) * words * 16;
+        let mut from = hit.weights as usize;
+        if !masks {
             while from < n {
-                // SAFETY: `from < n`, as above.
-                let (taken, ended) = unsafe {
-                    let left = n - from;
-                    let code = weights + from * C::BYTES;
-                    steps.entries(area, table + from, code, left, base as u32, x, queue)
-                };
+                let code = codes + from * C::BYTES;
+                // SAFETY: `from < n`, and the section's end was checked.
+                let (taken, ended) =
+                    unsafe { steps.entries(area, table + from, code, n - from, base as u32, x, queue) };
                 from += taken;
                 if queue.is_full() {
                     queue.empty(sums);
@@ -312,32 +370,27 @@ unsafe fn section_of<C: Codes, S: Steps<C>>(
             }
             continue;
         }
-        let row = hit.rows as usize + hit.rank as usize;
+        let row = hit.rows as usize;
         if row >= rows {
             continue;
         }
-        let mut code = if words == 1 {
-            let rank = hit.rank as usize;
-            // SAFETY: rows up to `row < rows` are within the section.
-            known + unsafe { steps.ones(area, table + 2 * hit.rows as usize, rank) }
-        } else {
-            number(area, at + count * row, count)?
-        };
+        let table = if words == 1 { table } else { table + count * rows };
         for word in 0..words {
-            let mask = number(area, table + 2 * (row * words + word), 2)? as u16;
+            let mask = number(area, table + 2 * (row * words + word), 2).unwrap_or(0) as u16;
             let place = base + 16 * word;
             let Some(Ok(sums)) = sums.get_mut(place..place + 16).map(<&mut [f32; 16]>::try_from) else {
                 break;
             };
-            if code > n {
+            if from > n {
                 break;
             }
             // SAFETY: the codes begin within the section; 16 of them are fewer than PAD bytes.
-            unsafe { steps.masked(area, weights + code * C::BYTES, mask, x, sums) };
-            code += mask.count_ones() as usize;
+            unsafe { steps.masked(area, codes + from * C::BYTES, mask, x, sums) };
+            from += mask.count_ones() as usize;
         }
     }
-    Some(end)
+    sections.clear();
+    *len = 0;
 }
 
 /// Lists the rows of active chunks in a list of gaps; returns their number and the place behind the list.
@@ -346,6 +399,7 @@ fn list_hits<const BYTES: usize>(
     layer: &Layer<'_>,
     rows: usize,
     at: usize,
+    section: u32,
     hits: &mut [Hit],
 ) -> Option<(usize, usize)> {
     let go_on = (1usize << (8 * BYTES)) - 1;
@@ -367,7 +421,7 @@ fn list_hits<const BYTES: usize>(
         let slot = *slots.get(next)?;
         next += 1;
         // A chunk comes once, so there are no more hits than active chunks.
-        *hits.get_mut(found)? = Hit { rows: 0, weights: 0, rank: row as u32, slot: u32::from(slot) };
+        *hits.get_mut(found)? = Hit { rows: 0, weights: 0, rank: row as u32, slot: u32::from(slot), section };
         found += usize::from(slot != 0);
     }
     Some((found, at))
@@ -388,6 +442,7 @@ fn bitmap_hits(
     step: usize,
     masks: bool,
     count: usize,
+    section: u32,
     hits: &mut [Hit],
 ) -> usize {
     let mut found = 0;
@@ -410,7 +465,7 @@ fn bitmap_hits(
         }
         let slot = u32::from(layer.slots.get(chunk).copied().unwrap_or(0));
         let Some(hit) = hits.get_mut(found) else { break };
-        *hit = Hit { rows, weights, rank, slot };
+        *hit = Hit { rows, weights, rank, slot, section };
         found += usize::from((word >> bit) & 1 != 0 && slot != 0);
     }
     found
