@@ -16,39 +16,38 @@ pub(super) struct Head<'a> {
 /// A row of an active chunk: `rank` rows after a known place of its section.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Hit {
-    /// Rows and weights before the known place; later the weights before the row itself.
+    /// Rows and weights before the known place.
     rows: u32,
     weights: u32,
     rank: u32,
     /// The active chunk's number plus 1.
     slot: u32,
-    /// The section among those at hand.
-    section: u32,
 }
 
-/// A section whose rows wait to be added.
+/// A row that waits to be added.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Section {
-    /// Where its children or masks begin, and its weights.
+pub(super) struct Row {
+    /// Where the known place's children or masks stand; later the row's own.
     table: usize,
+    /// Where the known place's weights stand; later the row's own.
     codes: usize,
-    rows: usize,
-    n: usize,
+    /// Weights of the section from there on.
+    left: u32,
+    rank: u32,
+    /// The chunk's first accumulator.
+    sums: u32,
     x: f32,
-    masks: bool,
-    /// Bytes of a count.
-    count: usize,
 }
 
-/// Sections and hits at hand.
+/// Hits of one section, and rows at hand by their kind.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    sections: Vec<Section>,
     hits: Vec<Hit>,
-    len: usize,
+    entries: Vec<Row>,
+    masks: Vec<Row>,
 }
 
-/// Hits at hand before their rows are added. So many are listed, then found, then added, each step asking for
+/// Rows at hand before they are added. So many are listed, then found, then added, each step asking for
 /// the cache lines of the next: the walk waits for memory else.
 const BATCH: usize = 128;
 
@@ -95,8 +94,8 @@ impl Queue {
 impl Scratch {
     /// Makes room for the hits of that many chunks.
     pub(super) fn prepare(&mut self, active: usize) {
-        if self.batch.hits.len() < BATCH + active + 1 {
-            self.batch.hits.resize(BATCH + active + 1, Hit::default());
+        if self.batch.hits.len() < active + 1 {
+            self.batch.hits.resize(active + 1, Hit::default());
         }
         if self.queue.places.is_empty() {
             self.queue.places.resize(QUEUE + 16, 0);
@@ -175,8 +174,8 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
     sums: &mut [f32],
 ) {
     let Scratch { batch, queue } = scratch;
-    batch.sections.clear();
-    batch.len = 0;
+    batch.entries.clear();
+    batch.masks.clear();
     // A bitmap and its bases fill several lines.
     let lines = (layer.chunks.min(PAGE) * 5 / 32 / 64 + 2).min(8);
     for i in 0..cursors.len() {
@@ -194,13 +193,20 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
         } else {
             section::<C, S>(steps, layer, 0, layer.chunks, at, x, batch).unwrap_or(NOWHERE)
         };
-        if batch.len >= BATCH {
-            // SAFETY: as the caller's.
-            unsafe { add(steps, layer, batch, queue, sums) };
+        if batch.entries.len() >= BATCH {
+            // SAFETY: as the caller's; the rows are of this layer's sections.
+            unsafe { add_entries::<C, S>(steps, layer, &mut batch.entries, queue, sums) };
+        }
+        if batch.masks.len() >= BATCH {
+            // SAFETY: as above.
+            unsafe { add_masks::<C, S>(steps, layer, &mut batch.masks, sums) };
         }
     }
-    // SAFETY: as the caller's.
-    unsafe { add(steps, layer, batch, queue, sums) };
+    // SAFETY: as above.
+    unsafe {
+        add_entries::<C, S>(steps, layer, &mut batch.entries, queue, sums);
+        add_masks::<C, S>(steps, layer, &mut batch.masks, sums);
+    }
     queue.empty(sums);
 }
 
@@ -272,22 +278,31 @@ fn section<C: Codes, S: Steps<C>>(
         let n = number(area, at + 1 + count, count)?;
         (rows, n, form >> 2, form & 2 != 0, count, at + 1 + 2 * count)
     };
-    let number_of = batch.sections.len() as u32;
-    let hits = batch.hits.get_mut(batch.len..)?;
+    let Batch { hits, entries, masks: masked } = batch;
     let found;
     if kind == 2 {
         let bits = area.get(at..at + span.div_ceil(8) + 8)?;
         let bases = at + span.div_ceil(8);
         let groups = span.div_ceil(64) - 1;
-        let paired = masks && layer.words == 1;
-        let step = if paired { 2 * count } else { count };
-        at = bases + groups * step;
+        let before = match (masks, layer.words) {
+            (false, _) => WEIGHTS,
+            (true, 1) => ROWS_AND_WEIGHTS,
+            (true, _) => ROWS,
+        };
+        at = bases + groups * if before == ROWS_AND_WEIGHTS { 2 * count } else { count };
         let bases = area.get(bases..at.checked_add(8)?)?;
-        found = bitmap_hits(layer, first, bits, bases, step, masks, count, number_of, hits);
+        found = match (count, before) {
+            (2, WEIGHTS) => bitmap_hits::<2, WEIGHTS>(layer, first, bits, bases, hits),
+            (2, ROWS) => bitmap_hits::<2, ROWS>(layer, first, bits, bases, hits),
+            (2, _) => bitmap_hits::<2, ROWS_AND_WEIGHTS>(layer, first, bits, bases, hits),
+            (_, WEIGHTS) => bitmap_hits::<4, WEIGHTS>(layer, first, bits, bases, hits),
+            (_, ROWS) => bitmap_hits::<4, ROWS>(layer, first, bits, bases, hits),
+            _ => bitmap_hits::<4, ROWS_AND_WEIGHTS>(layer, first, bits, bases, hits),
+        };
     } else if kind == 0 {
-        (found, at) = list_hits::<1>(layer, rows, at, number_of, hits)?;
+        (found, at) = list_hits::<1>(layer, rows, at, hits)?;
     } else {
-        (found, at) = list_hits::<2>(layer, rows, at, number_of, hits)?;
+        (found, at) = list_hits::<2>(layer, rows, at, hits)?;
     }
     let body = match (masks, layer.words) {
         (false, _) => n,
@@ -299,98 +314,126 @@ fn section<C: Codes, S: Steps<C>>(
     if end > area.len() - PAD {
         return None;
     }
-    if found > 0 {
-        for hit in &hits[..found] {
-            let place = match (masks, layer.words) {
-                (false, _) => hit.weights as usize,
-                (true, 1) => 2 * (hit.rows + hit.rank) as usize,
-                (true, _) => count * (hit.rows + hit.rank) as usize,
-            };
-            steps.prefetch(area, at + place);
+    let stride = 16 * layer.words as u32;
+    for hit in &hits[..found] {
+        let row = (hit.rows + hit.rank) as usize;
+        let mut known = (hit.weights as usize).min(n);
+        if !masks {
+            let table = at + known;
+            steps.prefetch(area, table);
+            steps.prefetch(area, table + 63);
+            entries.push(Row {
+                table,
+                codes: codes + known * C::BYTES,
+                left: (n - known) as u32,
+                rank: hit.rank,
+                sums: (hit.slot - 1) * stride,
+                x,
+            });
+            continue;
         }
-        batch.sections.push(Section { table: at, codes, rows, n, x, masks, count });
-        batch.len += found;
+        if row >= rows {
+            continue;
+        }
+        let (mut table, mut rank) = (at + 2 * hit.rows as usize, hit.rank);
+        if layer.words > 1 {
+            known = number(area, at + count * row, count)?.min(n);
+            table = at + count * rows + 2 * layer.words * row;
+            rank = 0;
+        }
+        steps.prefetch(area, table);
+        steps.prefetch(area, codes + known * C::BYTES);
+        masked.push(Row {
+            table,
+            codes: codes + known * C::BYTES,
+            left: (n - known) as u32,
+            rank,
+            sums: (hit.slot - 1) * stride,
+            x,
+        });
     }
     Some(end)
 }
 
-/// Finds and adds the rows at hand.
+/// Finds and adds the rows of entries at hand.
 ///
 /// # Safety
-/// As [`layer`].
+/// As [`layer`]; each row's place and weights are within a section that ends [`PAD`] bytes before the area.
 #[inline(always)]
-unsafe fn add<C: Codes, S: Steps<C>>(
+unsafe fn add_entries<C: Codes, S: Steps<C>>(
     steps: S,
     layer: &Layer<'_>,
-    batch: &mut Batch,
+    rows: &mut Vec<Row>,
     queue: &mut Queue,
     sums: &mut [f32],
 ) {
-    let area = layer.area;
-    let words = layer.words;
-    let Batch { sections, hits, len } = batch;
-    let hits = &mut hits[..*len];
-    // First where each row's weights begin...
-    for hit in hits.iter_mut() {
-        let Section { table, codes, rows, n, masks, count, .. } = sections[hit.section as usize];
-        let (known, rank) = ((hit.weights as usize).min(n), hit.rank as usize);
-        let row = hit.rows as usize + rank;
-        let from = if !masks {
-            // SAFETY: `known ≤ n` and the section's end was checked.
-            known + unsafe { steps.skip_rows(area, table + known, n - known, rank) }
-        } else if row >= rows {
-            n
-        } else if words == 1 {
-            // SAFETY: rows up to `row < rows` are within the section.
-            known + unsafe { steps.ones(area, table + 2 * hit.rows as usize, rank) }
-        } else {
-            number(area, table + count * row, count).unwrap_or(n)
-        };
-        (hit.rows, hit.weights) = (row as u32, from.min(n) as u32);
-        steps.prefetch(area, codes + from * C::BYTES);
+    for row in rows.iter_mut() {
+        // SAFETY: as the caller's.
+        let skipped = unsafe { steps.skip_rows(layer.area, row.table, row.left as usize, row.rank as usize) };
+        row.table += skipped;
+        row.codes += skipped * C::BYTES;
+        row.left -= skipped as u32;
+        steps.prefetch(layer.area, row.codes);
     }
-    // ...then the rows themselves.
-    for hit in hits.iter() {
-        let Section { table, codes, rows, n, x, masks, count } = sections[hit.section as usize];
-        let base = (hit.slot as usize - 1) * words * 16;
-        let mut from = hit.weights as usize;
-        if !masks {
-            while from < n {
-                let code = codes + from * C::BYTES;
-                // SAFETY: `from < n`, and the section's end was checked.
-                let (taken, ended) =
-                    unsafe { steps.entries(area, table + from, code, n - from, base as u32, x, queue) };
-                from += taken;
-                if queue.is_full() {
-                    queue.empty(sums);
-                }
-                if ended {
-                    break;
-                }
+    for row in rows.iter() {
+        let Row { mut table, mut codes, left, sums: base, x, .. } = *row;
+        let mut left = left as usize;
+        while left > 0 {
+            // SAFETY: as the caller's, and something is left.
+            let (taken, ended) = unsafe { steps.entries(layer.area, table, codes, left, base, x, queue) };
+            if queue.is_full() {
+                queue.empty(sums);
             }
-            continue;
+            if ended {
+                break;
+            }
+            table += taken;
+            codes += taken * C::BYTES;
+            left -= taken;
         }
-        let row = hit.rows as usize;
-        if row >= rows {
-            continue;
+    }
+    rows.clear();
+}
+
+/// Finds and adds the rows of masks at hand.
+///
+/// # Safety
+/// As [`add_entries`].
+#[inline(always)]
+unsafe fn add_masks<C: Codes, S: Steps<C>>(
+    steps: S,
+    layer: &Layer<'_>,
+    rows: &mut Vec<Row>,
+    sums: &mut [f32],
+) {
+    if layer.words == 1 {
+        for row in rows.iter_mut() {
+            // SAFETY: as the caller's.
+            let before = unsafe { steps.ones(layer.area, row.table, row.rank as usize) };
+            row.table += 2 * row.rank as usize;
+            row.codes += before.min(row.left as usize) * C::BYTES;
+            steps.prefetch(layer.area, row.codes);
         }
-        let table = if words == 1 { table } else { table + count * rows };
-        for word in 0..words {
-            let mask = number(area, table + 2 * (row * words + word), 2).unwrap_or(0) as u16;
-            let place = base + 16 * word;
-            let Some(Ok(sums)) = sums.get_mut(place..place + 16).map(<&mut [f32; 16]>::try_from) else {
+    }
+    for row in rows.iter() {
+        let (mut codes, mut left) = (row.codes, row.left as usize);
+        for word in 0..layer.words {
+            let mask = number(layer.area, row.table + 2 * word, 2).unwrap_or(0) as u16;
+            let first = row.sums as usize + 16 * word;
+            let Some(Ok(sums)) = sums.get_mut(first..first + 16).map(<&mut [f32; 16]>::try_from) else {
                 break;
             };
-            if from > n {
+            // SAFETY: the codes begin within the section; 16 of them are fewer than PAD bytes.
+            unsafe { steps.masked(layer.area, codes, mask, row.x, sums) };
+            let ones = mask.count_ones() as usize;
+            if ones > left {
                 break;
             }
-            // SAFETY: the codes begin within the section; 16 of them are fewer than PAD bytes.
-            unsafe { steps.masked(area, codes + from * C::BYTES, mask, x, sums) };
-            from += mask.count_ones() as usize;
+            left -= ones;
+            codes += ones * C::BYTES;
         }
     }
-    sections.clear();
-    *len = 0;
+    rows.clear();
 }
 
 /// Lists the rows of active chunks in a list of gaps; returns their number and the place behind the list.
@@ -399,7 +442,6 @@ fn list_hits<const BYTES: usize>(
     layer: &Layer<'_>,
     rows: usize,
     at: usize,
-    section: u32,
     hits: &mut [Hit],
 ) -> Option<(usize, usize)> {
     let go_on = (1usize << (8 * BYTES)) - 1;
@@ -421,7 +463,7 @@ fn list_hits<const BYTES: usize>(
         let slot = *slots.get(next)?;
         next += 1;
         // A chunk comes once, so there are no more hits than active chunks.
-        *hits.get_mut(found)? = Hit { rows: 0, weights: 0, rank: row as u32, slot: u32::from(slot), section };
+        *hits.get_mut(found)? = Hit { rows: 0, weights: 0, rank: row as u32, slot: u32::from(slot) };
         found += usize::from(slot != 0);
     }
     Some((found, at))
@@ -432,41 +474,41 @@ fn read_gap<const BYTES: usize>(area: &[u8], at: usize) -> Option<usize> {
     if BYTES == 1 { area.get(at).map(|b| usize::from(*b)) } else { number(area, at, 2) }
 }
 
-/// Lists the active chunks whose bit is set; returns their number.
+/// What stands before a group of 64 chunks in a bitmap's table.
+const WEIGHTS: usize = 0;
+const ROWS: usize = 1;
+const ROWS_AND_WEIGHTS: usize = 2;
+
+/// Lists the active chunks whose bit is set; returns their number. `bases` are `COUNT` bytes a number and go on for
+/// 8 bytes behind the last one.
 #[inline(always)]
-fn bitmap_hits(
+fn bitmap_hits<const COUNT: usize, const BEFORE: usize>(
     layer: &Layer<'_>,
     first: u32,
     bits: &[u8],
     bases: &[u8],
-    step: usize,
-    masks: bool,
-    count: usize,
-    section: u32,
     hits: &mut [Hit],
 ) -> usize {
+    let step = if BEFORE == ROWS_AND_WEIGHTS { 2 * COUNT } else { COUNT };
     let mut found = 0;
-    for &chunk in layer.active {
+    for (i, &chunk) in layer.active.iter().enumerate() {
         let chunk = chunk.wrapping_sub(first) as usize;
         let (group, bit) = (chunk / 64, chunk % 64);
         let Some(word) = get::<8>(bits, 8 * group) else { continue };
         let word = u64::from_le_bytes(word);
         let rank = (word & !(u64::MAX << bit)).count_ones();
-        let (mut rows, mut weights) = (0, 0);
-        if group > 0 {
-            let base = (group - 1) * step;
-            let a = number(bases, base, count).unwrap_or(0) as u32;
-            if masks {
-                rows = a;
-                weights = number(bases, base + count, count).unwrap_or(0) as u32;
-            } else {
-                weights = a;
-            }
-        }
-        let slot = u32::from(layer.slots.get(chunk).copied().unwrap_or(0));
+        // The first group has no base; what is read in its place is masked away.
+        let base = group.saturating_sub(1) * step;
+        let counts = if group > 0 { u32::MAX } else { 0 };
+        let a = number(bases, base, COUNT).unwrap_or(0) as u32 & counts;
+        let (rows, weights) = match BEFORE {
+            WEIGHTS => (0, a),
+            ROWS => (a, 0),
+            _ => (a, number(bases, base + COUNT, COUNT).unwrap_or(0) as u32 & counts),
+        };
         let Some(hit) = hits.get_mut(found) else { break };
-        *hit = Hit { rows, weights, rank, slot, section };
-        found += usize::from((word >> bit) & 1 != 0 && slot != 0);
+        *hit = Hit { rows, weights, rank, slot: layer.first_slot + i as u32 + 1 };
+        found += usize::from((word >> bit) & 1 != 0);
     }
     found
 }
