@@ -73,21 +73,30 @@ impl Decode for F32Codes {
 unsafe impl<C: Decode> Steps<C> for Avx2<C> {
     #[inline(always)]
     unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize {
-        if nth == 0 {
-            return 0;
+        // SAFETY: `at + done` is below the items' end, 64 bytes further is within the padding.
+        let lasts = |done: usize| unsafe {
+            let p = area.as_ptr().add(at + done);
+            let low = _mm256_movemask_epi8(_mm256_loadu_si256(p.cast())) as u32;
+            let high = _mm256_movemask_epi8(_mm256_loadu_si256(p.add(32).cast())) as u32;
+            u64::from(low) | u64::from(high) << 32
+        };
+        // Bit i says that a row begins at byte i: at the first, and behind each last one.
+        let here = lasts(0);
+        let begins = here << 1 | 1;
+        if (begins.count_ones() as usize) > nth {
+            // SAFETY: `Isa::Avx2` includes BMI2.
+            let bit = unsafe { _pdep_u64(1 << nth, begins) };
+            return (bit.trailing_zeros() as usize).min(len);
         }
-        let (mut left, mut done) = (nth as u32, 0);
+        let (mut left, mut done) = (nth as u32 - here.count_ones(), 64);
         while done < len {
-            // SAFETY: `at + done` is below the items' end, 64 bytes further is within the padding.
-            let lasts = unsafe {
-                let p = area.as_ptr().add(at + done);
-                let low = _mm256_movemask_epi8(_mm256_loadu_si256(p.cast())) as u32;
-                let high = _mm256_movemask_epi8(_mm256_loadu_si256(p.add(32).cast())) as u32;
-                u64::from(low) | u64::from(high) << 32
-            };
+            if left == 0 {
+                return done;
+            }
+            let lasts = lasts(done);
             let here = lasts.count_ones();
             if here >= left {
-                // SAFETY: `Isa::Avx2` includes BMI2.
+                // SAFETY: as above.
                 let bit = unsafe { _pdep_u64(1 << (left - 1), lasts) };
                 return (done + bit.trailing_zeros() as usize + 1).min(len);
             }

@@ -53,17 +53,26 @@ impl Decode for F32Codes {
 unsafe impl<C: Decode> Steps<C> for Avx512<C> {
     #[inline(always)]
     unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize {
-        if nth == 0 {
-            return 0;
+        // Bit i says that a row begins at byte i: at the first, and behind each last one.
+        // SAFETY: the items begin in the area, 64 bytes further is within the padding.
+        let lasts = unsafe { _mm512_movepi8_mask(_mm512_loadu_si512(area.as_ptr().add(at).cast())) };
+        let begins = lasts << 1 | 1;
+        if (begins.count_ones() as usize) > nth {
+            // SAFETY: every processor with AVX-512 that runs this has BMI2, see `Isa`.
+            let bit = unsafe { _pdep_u64(1 << nth, begins) };
+            return (bit.trailing_zeros() as usize).min(len);
         }
-        let (mut left, mut done) = (nth as u32, 0);
+        let (mut left, mut done) = (nth as u32 - lasts.count_ones(), 64);
         while done < len {
             // SAFETY: `at + done` is below the items' end, 64 bytes further is within the padding.
             let lasts =
                 unsafe { _mm512_movepi8_mask(_mm512_loadu_si512(area.as_ptr().add(at + done).cast())) };
             let here = lasts.count_ones();
+            if left == 0 {
+                return done;
+            }
             if here >= left {
-                // SAFETY: every processor with AVX-512 that runs this has BMI2, see `Isa`.
+                // SAFETY: as above.
                 let bit = unsafe { _pdep_u64(1 << (left - 1), lasts) };
                 return (done + bit.trailing_zeros() as usize + 1).min(len);
             }

@@ -56,6 +56,8 @@ pub(crate) struct Layer<'a> {
     pub words: usize,
     /// The active chunks, ascending.
     pub active: &'a [u32],
+    /// The number of the first of them: 0 but within pages.
+    pub first_slot: u32,
     /// For each chunk 0, or its place among the active ones plus 1; at least `chunks` entries.
     pub slots: &'a [u16],
 }
@@ -63,7 +65,7 @@ pub(crate) struct Layer<'a> {
 /// Scratch memory of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    hits: Vec<walk::Hit>,
+    batch: walk::Batch,
     queue: walk::Queue,
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Head<'a> {
     pub codes: CodeKind,
 }
 
-/// A row of an active chunk: `rank` rows after a known place.
+/// A row of an active chunk: `rank` rows after a known place of its section.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Hit {
     /// Rows and weights before the known place.
@@ -23,6 +23,33 @@ pub(super) struct Hit {
     /// The active chunk's number plus 1.
     slot: u32,
 }
+
+/// A row that waits to be added.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Row {
+    /// Where the known place's children or masks stand; later the row's own.
+    table: usize,
+    /// Where the known place's weights stand; later the row's own.
+    codes: usize,
+    /// Weights of the section from there on.
+    left: u32,
+    rank: u32,
+    /// The chunk's first accumulator.
+    sums: u32,
+    x: f32,
+}
+
+/// Hits of one section, and rows at hand by their kind.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    hits: Vec<Hit>,
+    entries: Vec<Row>,
+    masks: Vec<Row>,
+}
+
+/// Rows at hand before they are added. So many are listed, then found, then added, each step asking for
+/// the cache lines of the next: the walk waits for memory else.
+const BATCH: usize = 128;
 
 /// (accumulator, product) pairs that wait to be added.
 #[derive(Debug, Default)]
@@ -67,8 +94,8 @@ impl Queue {
 impl Scratch {
     /// Makes room for the hits of that many chunks.
     pub(super) fn prepare(&mut self, active: usize) {
-        if self.hits.len() < active + 1 {
-            self.hits.resize(active + 1, Hit::default());
+        if self.batch.hits.len() < active + 1 {
+            self.batch.hits.resize(active + 1, Hit::default());
         }
         if self.queue.places.is_empty() {
             self.queue.places.resize(QUEUE + 16, 0);
@@ -140,61 +167,71 @@ const AHEAD: usize = 6;
 #[inline(always)]
 pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
     steps: S,
-    codes: C,
+    _: C,
     layer: &Layer<'_>,
     cursors: &mut [Cursor],
     scratch: &mut Scratch,
     sums: &mut [f32],
 ) {
-    let Scratch { hits, queue } = scratch;
+    let Scratch { batch, queue } = scratch;
+    batch.entries.clear();
+    batch.masks.clear();
+    // A bitmap and its bases fill several lines.
+    let lines = (layer.chunks.min(PAGE) * 5 / 32 / 64 + 2).min(8);
     for i in 0..cursors.len() {
         if let Some(next) = cursors.get(i + AHEAD) {
-            steps.prefetch(layer.area, next.at);
-            steps.prefetch(layer.area, next.at + 64);
+            for line in 0..lines {
+                steps.prefetch(layer.area, next.at + 64 * line);
+            }
         }
         let Cursor { at, x } = cursors[i];
         let Some(&form) = layer.area.get(at) else { continue };
         cursors[i].at = if form == 0 {
             at + 1
         } else if form == FORM_PAGES {
-            // SAFETY: as the caller's.
-            unsafe { pages(steps, codes, layer, at, x, hits, queue, sums) }.unwrap_or(NOWHERE)
+            pages::<C, S>(steps, layer, at, x, batch).unwrap_or(NOWHERE)
         } else {
-            // SAFETY: as the caller's.
-            unsafe { section(steps, codes, layer, at, x, hits, queue, sums) }.unwrap_or(NOWHERE)
+            section::<C, S>(steps, layer, 0, layer.chunks, at, x, batch).unwrap_or(NOWHERE)
         };
-        if queue.len >= QUEUE / 2 {
-            queue.empty(sums);
+        if batch.entries.len() >= BATCH {
+            // SAFETY: as the caller's; the rows are of this layer's sections.
+            unsafe { add_entries::<C, S>(steps, layer, &mut batch.entries, queue, sums) };
         }
+        if batch.masks.len() >= BATCH {
+            // SAFETY: as above.
+            unsafe { add_masks::<C, S>(steps, layer, &mut batch.masks, sums) };
+        }
+    }
+    // SAFETY: as above.
+    unsafe {
+        add_entries::<C, S>(steps, layer, &mut batch.entries, queue, sums);
+        add_masks::<C, S>(steps, layer, &mut batch.masks, sums);
     }
     queue.empty(sums);
 }
 
 /// A section of pages: the pages of active chunks are found by their numbers.
 #[inline(always)]
-unsafe fn pages<C: Codes, S: Steps<C>>(
+fn pages<C: Codes, S: Steps<C>>(
     steps: S,
-    codes: C,
     layer: &Layer<'_>,
     at: usize,
     x: f32,
-    hits: &mut [Hit],
-    queue: &mut Queue,
-    sums: &mut [f32],
+    batch: &mut Batch,
 ) -> Option<usize> {
     let bytes = number(layer.area, at + 1, 4)?;
     let count = number(layer.area, at + 5, 4)?;
     let end = at + 5 + bytes;
-    let directory = layer.area.get(at + 9..at.checked_add(9 + 8 * count)?)?;
+    let directory = layer.area.get(at + 9..at.checked_add(9 + 8 * count)?)?.as_chunks::<8>().0;
     let entry = |i: usize| {
-        let e = &directory[8 * i..8 * i + 8];
-        let [a, b, c, d, e, f, g, h] = *e else { return (0, 0) };
+        let [a, b, c, d, e, f, g, h] = directory[i];
         (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]) as usize)
     };
     let mut active = layer.active;
     while let Some(&chunk) = active.first() {
         let page = chunk / PAGE as u32;
-        let of_page = active.partition_point(|c| c / PAGE as u32 <= page);
+        // At least one, whatever the order of untrusted numbers.
+        let of_page = active.partition_point(|c| c / PAGE as u32 <= page).max(1);
         // A binary search over untrusted numbers ends in any case.
         let (mut low, mut high) = (0, count);
         while low < high {
@@ -208,10 +245,7 @@ unsafe fn pages<C: Codes, S: Steps<C>>(
                 Layer { active: &active[..of_page], slots: layer.slots.get(first..)?, chunks, ..*layer };
             let place = at + entry(low).1;
             if !matches!(layer.area.get(place), None | Some(&0 | &FORM_PAGES)) {
-                // SAFETY: as the caller's; the slots of the page's chunks are those of the whole layer.
-                unsafe {
-                    section_of(steps, codes, &part, first as u32, PAGE, place, x, hits, queue, sums);
-                }
+                section::<C, S>(steps, &part, first as u32, PAGE, place, x, batch);
             }
         }
         active = &active[of_page..];
@@ -219,34 +253,16 @@ unsafe fn pages<C: Codes, S: Steps<C>>(
     Some(end)
 }
 
+/// Lists the hits of a section that is not of pages. Returns where the next section begins.
 #[inline(always)]
-unsafe fn section<C: Codes, S: Steps<C>>(
+fn section<C: Codes, S: Steps<C>>(
     steps: S,
-    codes: C,
-    layer: &Layer<'_>,
-    at: usize,
-    x: f32,
-    hits: &mut [Hit],
-    queue: &mut Queue,
-    sums: &mut [f32],
-) -> Option<usize> {
-    // SAFETY: as the caller's.
-    unsafe { section_of(steps, codes, layer, 0, layer.chunks, at, x, hits, queue, sums) }
-}
-
-/// A section that is not of pages: lists its hits, then adds their rows. Returns where the next section begins.
-#[inline(always)]
-unsafe fn section_of<C: Codes, S: Steps<C>>(
-    steps: S,
-    _: C,
     layer: &Layer<'_>,
     first: u32,
     span: usize,
     at: usize,
     x: f32,
-    hits: &mut [Hit],
-    queue: &mut Queue,
-    sums: &mut [f32],
+    batch: &mut Batch,
 ) -> Option<usize> {
     let area = layer.area;
     let form = *area.get(at)?;
@@ -262,82 +278,162 @@ unsafe fn section_of<C: Codes, S: Steps<C>>(
         let n = number(area, at + 1 + count, count)?;
         (rows, n, form >> 2, form & 2 != 0, count, at + 1 + 2 * count)
     };
+    let Batch { hits, entries, masks: masked } = batch;
     let found;
     if kind == 2 {
         let bits = area.get(at..at + span.div_ceil(8) + 8)?;
         let bases = at + span.div_ceil(8);
         let groups = span.div_ceil(64) - 1;
-        let paired = masks && layer.words == 1;
-        let step = if paired { 2 * count } else { count };
-        at = bases + groups * step;
+        let before = match (masks, layer.words) {
+            (false, _) => WEIGHTS,
+            (true, 1) => ROWS_AND_WEIGHTS,
+            (true, _) => ROWS,
+        };
+        at = bases + groups * if before == ROWS_AND_WEIGHTS { 2 * count } else { count };
         let bases = area.get(bases..at.checked_add(8)?)?;
-        found = bitmap_hits(layer, first, bits, bases, step, masks, count, hits);
+        found = match (count, before) {
+            (2, WEIGHTS) => bitmap_hits::<2, WEIGHTS>(layer, first, bits, bases, hits),
+            (2, ROWS) => bitmap_hits::<2, ROWS>(layer, first, bits, bases, hits),
+            (2, _) => bitmap_hits::<2, ROWS_AND_WEIGHTS>(layer, first, bits, bases, hits),
+            (_, WEIGHTS) => bitmap_hits::<4, WEIGHTS>(layer, first, bits, bases, hits),
+            (_, ROWS) => bitmap_hits::<4, ROWS>(layer, first, bits, bases, hits),
+            _ => bitmap_hits::<4, ROWS_AND_WEIGHTS>(layer, first, bits, bases, hits),
+        };
     } else if kind == 0 {
         (found, at) = list_hits::<1>(layer, rows, at, hits)?;
     } else {
         (found, at) = list_hits::<2>(layer, rows, at, hits)?;
     }
-    let words = layer.words;
-    let (table, body) = match (masks, words) {
-        (false, _) => (at, n),
-        (true, 1) => (at, 2 * rows),
-        (true, _) => (at + count * rows, (2 * words + count) * rows),
+    let body = match (masks, layer.words) {
+        (false, _) => n,
+        (true, 1) => 2 * rows,
+        (true, words) => (2 * words + count) * rows,
     };
-    let weights = at + body;
-    let end = weights + n * C::BYTES;
+    let codes = at + body;
+    let end = codes + n * C::BYTES;
     if end > area.len() - PAD {
         return None;
     }
+    let stride = 16 * layer.words as u32;
     for hit in &hits[..found] {
-        let base = (hit.slot as usize - 1) * words * 16;
-        let known = (hit.weights as usize).min(n);
+        let row = (hit.rows + hit.rank) as usize;
+        let mut known = (hit.weights as usize).min(n);
         if !masks {
-            // SAFETY: `known ≤ n` and the section's end was checked.
-            let mut from =
-                known + unsafe { steps.skip_rows(area, table + known, n - known, hit.rank as usize) };
-            while from < n {
-                // SAFETY: `from < n`, as above.
-                let (taken, ended) = unsafe {
-                    let left = n - from;
-                    let code = weights + from * C::BYTES;
-                    steps.entries(area, table + from, code, left, base as u32, x, queue)
-                };
-                from += taken;
-                if queue.is_full() {
-                    queue.empty(sums);
-                }
-                if ended {
-                    break;
-                }
-            }
+            let table = at + known;
+            steps.prefetch(area, table);
+            steps.prefetch(area, table + 63);
+            entries.push(Row {
+                table,
+                codes: codes + known * C::BYTES,
+                left: (n - known) as u32,
+                rank: hit.rank,
+                sums: (hit.slot - 1) * stride,
+                x,
+            });
             continue;
         }
-        let row = hit.rows as usize + hit.rank as usize;
         if row >= rows {
             continue;
         }
-        let mut code = if words == 1 {
-            let rank = hit.rank as usize;
-            // SAFETY: rows up to `row < rows` are within the section.
-            known + unsafe { steps.ones(area, table + 2 * hit.rows as usize, rank) }
-        } else {
-            number(area, at + count * row, count)?
-        };
-        for word in 0..words {
-            let mask = number(area, table + 2 * (row * words + word), 2)? as u16;
-            let place = base + 16 * word;
-            let Some(Ok(sums)) = sums.get_mut(place..place + 16).map(<&mut [f32; 16]>::try_from) else {
-                break;
-            };
-            if code > n {
-                break;
-            }
-            // SAFETY: the codes begin within the section; 16 of them are fewer than PAD bytes.
-            unsafe { steps.masked(area, weights + code * C::BYTES, mask, x, sums) };
-            code += mask.count_ones() as usize;
+        let (mut table, mut rank) = (at + 2 * hit.rows as usize, hit.rank);
+        if layer.words > 1 {
+            known = number(area, at + count * row, count)?.min(n);
+            table = at + count * rows + 2 * layer.words * row;
+            rank = 0;
         }
+        steps.prefetch(area, table);
+        steps.prefetch(area, codes + known * C::BYTES);
+        masked.push(Row {
+            table,
+            codes: codes + known * C::BYTES,
+            left: (n - known) as u32,
+            rank,
+            sums: (hit.slot - 1) * stride,
+            x,
+        });
     }
     Some(end)
+}
+
+/// Finds and adds the rows of entries at hand.
+///
+/// # Safety
+/// As [`layer`]; each row's place and weights are within a section that ends [`PAD`] bytes before the area.
+#[inline(always)]
+unsafe fn add_entries<C: Codes, S: Steps<C>>(
+    steps: S,
+    layer: &Layer<'_>,
+    rows: &mut Vec<Row>,
+    queue: &mut Queue,
+    sums: &mut [f32],
+) {
+    for row in rows.iter_mut() {
+        // SAFETY: as the caller's.
+        let skipped = unsafe { steps.skip_rows(layer.area, row.table, row.left as usize, row.rank as usize) };
+        row.table += skipped;
+        row.codes += skipped * C::BYTES;
+        row.left -= skipped as u32;
+        steps.prefetch(layer.area, row.codes);
+    }
+    for row in rows.iter() {
+        let Row { mut table, mut codes, left, sums: base, x, .. } = *row;
+        let mut left = left as usize;
+        while left > 0 {
+            // SAFETY: as the caller's, and something is left.
+            let (taken, ended) = unsafe { steps.entries(layer.area, table, codes, left, base, x, queue) };
+            if queue.is_full() {
+                queue.empty(sums);
+            }
+            if ended {
+                break;
+            }
+            table += taken;
+            codes += taken * C::BYTES;
+            left -= taken;
+        }
+    }
+    rows.clear();
+}
+
+/// Finds and adds the rows of masks at hand.
+///
+/// # Safety
+/// As [`add_entries`].
+#[inline(always)]
+unsafe fn add_masks<C: Codes, S: Steps<C>>(
+    steps: S,
+    layer: &Layer<'_>,
+    rows: &mut Vec<Row>,
+    sums: &mut [f32],
+) {
+    if layer.words == 1 {
+        for row in rows.iter_mut() {
+            // SAFETY: as the caller's.
+            let before = unsafe { steps.ones(layer.area, row.table, row.rank as usize) };
+            row.table += 2 * row.rank as usize;
+            row.codes += before.min(row.left as usize) * C::BYTES;
+            steps.prefetch(layer.area, row.codes);
+        }
+    }
+    for row in rows.iter() {
+        let (mut codes, mut left) = (row.codes, row.left as usize);
+        for word in 0..layer.words {
+            let mask = number(layer.area, row.table + 2 * word, 2).unwrap_or(0) as u16;
+            let first = row.sums as usize + 16 * word;
+            let Some(Ok(sums)) = sums.get_mut(first..first + 16).map(<&mut [f32; 16]>::try_from) else {
+                break;
+            };
+            // SAFETY: the codes begin within the section; 16 of them are fewer than PAD bytes.
+            unsafe { steps.masked(layer.area, codes, mask, row.x, sums) };
+            let ones = mask.count_ones() as usize;
+            if ones > left {
+                break;
+            }
+            left -= ones;
+            codes += ones * C::BYTES;
+        }
+    }
+    rows.clear();
 }
 
 /// Lists the rows of active chunks in a list of gaps; returns their number and the place behind the list.
@@ -378,40 +474,41 @@ fn read_gap<const BYTES: usize>(area: &[u8], at: usize) -> Option<usize> {
     if BYTES == 1 { area.get(at).map(|b| usize::from(*b)) } else { number(area, at, 2) }
 }
 
-/// Lists the active chunks whose bit is set; returns their number.
+/// What stands before a group of 64 chunks in a bitmap's table.
+const WEIGHTS: usize = 0;
+const ROWS: usize = 1;
+const ROWS_AND_WEIGHTS: usize = 2;
+
+/// Lists the active chunks whose bit is set; returns their number. `bases` are `COUNT` bytes a number and go on for
+/// 8 bytes behind the last one.
 #[inline(always)]
-fn bitmap_hits(
+fn bitmap_hits<const COUNT: usize, const BEFORE: usize>(
     layer: &Layer<'_>,
     first: u32,
     bits: &[u8],
     bases: &[u8],
-    step: usize,
-    masks: bool,
-    count: usize,
     hits: &mut [Hit],
 ) -> usize {
+    let step = if BEFORE == ROWS_AND_WEIGHTS { 2 * COUNT } else { COUNT };
     let mut found = 0;
-    for &chunk in layer.active {
+    for (i, &chunk) in layer.active.iter().enumerate() {
         let chunk = chunk.wrapping_sub(first) as usize;
         let (group, bit) = (chunk / 64, chunk % 64);
         let Some(word) = get::<8>(bits, 8 * group) else { continue };
         let word = u64::from_le_bytes(word);
         let rank = (word & !(u64::MAX << bit)).count_ones();
-        let (mut rows, mut weights) = (0, 0);
-        if group > 0 {
-            let base = (group - 1) * step;
-            let a = number(bases, base, count).unwrap_or(0) as u32;
-            if masks {
-                rows = a;
-                weights = number(bases, base + count, count).unwrap_or(0) as u32;
-            } else {
-                weights = a;
-            }
-        }
-        let slot = u32::from(layer.slots.get(chunk).copied().unwrap_or(0));
+        // The first group has no base; what is read in its place is masked away.
+        let base = group.saturating_sub(1) * step;
+        let counts = if group > 0 { u32::MAX } else { 0 };
+        let a = number(bases, base, COUNT).unwrap_or(0) as u32 & counts;
+        let (rows, weights) = match BEFORE {
+            WEIGHTS => (0, a),
+            ROWS => (a, 0),
+            _ => (a, number(bases, base + COUNT, COUNT).unwrap_or(0) as u32 & counts),
+        };
         let Some(hit) = hits.get_mut(found) else { break };
-        *hit = Hit { rows, weights, rank, slot };
-        found += usize::from((word >> bit) & 1 != 0 && slot != 0);
+        *hit = Hit { rows, weights, rank, slot: layer.first_slot + i as u32 + 1 };
+        found += usize::from((word >> bit) & 1 != 0);
     }
     found
 }

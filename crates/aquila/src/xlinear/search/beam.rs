@@ -289,6 +289,7 @@ impl Model {
                     chunks: shape.chunks,
                     words: shape.words,
                     active: chunks,
+                    first_slot: 0,
                     slots,
                 };
                 postings::add_layer(*isa, &layer, cursors, scratch, sums);
