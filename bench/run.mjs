@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { bootstrap, root, run } from '../scripts/lib/run.mjs'
 import { chart, panelsOf } from './lib/chart.mjs'
 import { bestOf, compare } from './lib/compare.mjs'
-import { busyShare, commit, machine, today, versions } from './lib/machine.mjs'
+import { busyShare, commit, machine, today } from './lib/machine.mjs'
 import { digits, markdown } from './lib/report.mjs'
 import { setsOf } from './lib/sets.mjs'
 import { data, OURS, PEERS, peerVersions, stopAll, turn } from './lib/systems.mjs'
@@ -186,7 +186,7 @@ async function main() {
       command: commandOf(options),
       commit: commit(),
       machine: { ...machine(), busiest: 0 },
-      versions: { ...(await versions()), ...theirs },
+      versions: { ...(await data('versions')), ...theirs },
       options: { rounds, threads, queries, timeout, ...fixed },
       peers,
       sets: [],

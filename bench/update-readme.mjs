@@ -4,14 +4,14 @@
 //
 // By default the newest comparison in bench/results, and the project's README.
 
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { root } from '../scripts/lib/run.mjs'
 import { fill, section } from './lib/report.mjs'
 
 function newest() {
   const folder = join(root, 'bench/results')
-  const names = readdirSync(folder).filter((name) => /^\d{4}-\d\d-\d\d-.*\.json$/.test(name))
+  const names = (existsSync(folder) ? readdirSync(folder) : []).filter((name) => /^\d{4}-\d\d-\d\d-.*\.json$/.test(name))
   const comparisons = names
     .sort()
     .filter((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).peers)

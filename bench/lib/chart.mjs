@@ -6,26 +6,47 @@ const HEIGHT = 250
 const MARGIN = { left: 48, right: 16, top: 34, bottom: 44 }
 const CHARACTER = 6.4
 
+// Plain rules instead of CSS variables, which many viewers of SVG do not know.
+const rules = ({ ground, ink, faint, grid, marks }) =>
+  [
+    `.ground { fill: ${ground} }`,
+    `text { fill: ${ink} }`,
+    `.faint { fill: ${faint} }`,
+    `.grid { stroke: ${grid} }`,
+    `.frame { stroke: ${faint} }`,
+    ...marks.map((colour, i) => `.s${i} { fill: ${colour} }`),
+  ].join('\n')
+
+const LIGHT = {
+  ground: '#ffffff',
+  ink: '#1f2328',
+  faint: '#656d76',
+  grid: '#e4e8ec',
+  marks: ['#c2410c', '#1d4ed8', '#047857', '#4d7c0f', '#7e22ce', '#a21caf'],
+}
+const DARK = {
+  ground: '#0d1117',
+  ink: '#e6edf3',
+  faint: '#9198a1',
+  grid: '#262c36',
+  marks: ['#fb923c', '#79a8ff', '#34d399', '#bef264', '#c4a1ff', '#f0abfc'],
+}
+
 const STYLE = `
-  text { font: 11px system-ui, sans-serif; fill: var(--ink) }
-  .title { font-weight: 600; font-size: 13px }
-  .faint { fill: var(--faint) }
-  .grid { stroke: var(--grid); stroke-width: 1 }
-  .frame { fill: none; stroke: var(--faint); stroke-width: 1 }
-  .ground { fill: var(--ground) }
-  .s0 { fill: var(--c0) } .s1 { fill: var(--c1) } .s2 { fill: var(--c2) } .s3 { fill: var(--c3) }
-  .s4 { fill: var(--c4) } .s5 { fill: var(--c5) }
-  .ours { font-weight: 600 }
-  svg { --ground: #ffffff; --ink: #1f2328; --faint: #656d76; --grid: #e4e8ec;
-    --c0: #c2410c; --c1: #1d4ed8; --c2: #047857; --c3: #4d7c0f; --c4: #7e22ce; --c5: #a21caf }
-  @media (prefers-color-scheme: dark) {
-    svg { --ground: #0d1117; --ink: #e6edf3; --faint: #9198a1; --grid: #262c36;
-      --c0: #fb923c; --c1: #79a8ff; --c2: #34d399; --c3: #bef264; --c4: #c4a1ff; --c5: #f0abfc }
-  }`
+text { font-family: 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif; font-size: 11px }
+.title { font-weight: 600; font-size: 13px }
+.ours { font-weight: 600 }
+.frame { fill: none }
+${rules(LIGHT)}
+@media (prefers-color-scheme: dark) {
+${rules(DARK)}
+}`
 
 const ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 const escaped = (text) => String(text).replaceAll(/[&<>"]/g, (character) => ENTITIES[character])
 const round = (value) => Number(value.toFixed(1))
+
+const PLUS = [-2, -7, 2, -7, 2, -2, 7, -2, 7, 2, 2, 2, 2, 7, -2, 7, -2, 2, -7, 2, -7, -2, -2, -2]
 
 /** Marks by number, of about the same size: they tell systems apart without colour. */
 const SHAPES = [
@@ -34,7 +55,7 @@ const SHAPES = [
   (x, y, css) => polygon(css, x, y, [0, -6.5, 6.5, 5.5, -6.5, 5.5]),
   (x, y, css) => polygon(css, x, y, [0, 6.5, 6.5, -5.5, -6.5, -5.5]),
   (x, y, css) => polygon(css, x, y, [0, -7, 7, 0, 0, 7, -7, 0]),
-  (x, y, css) => polygon(css, x, y, [-6, -2, -2, -6, 2, -2, 6, -6, 6, 2, 2, 6, -2, 2, -6, 6]),
+  (x, y, css) => polygon(css, x, y, PLUS),
 ]
 
 function polygon(css, x, y, corners) {
@@ -66,25 +87,40 @@ export function ticks(low, high, count = 5) {
 
 const overlap = (a, b) => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h
 
-/** A place for a mark's name, free of other marks and names where there is one. */
-function placeName(name, mark, taken, frame) {
+/** How far a point is from a box. */
+function distance(box, { x, y }) {
+  const across = Math.max(box.x - x, 0, x - box.x - box.w)
+  const along = Math.max(box.y - y, 0, y - box.y - box.h)
+  return Math.hypot(across, along)
+}
+
+/**
+ * A place for a mark's name: near it, free of other marks and names, and not nearer to another mark, where there is
+ * such a place.
+ */
+function placeName(name, mark, marks, taken, frame) {
   const w = name.length * CHARACTER
   const h = 13
   const { x, y } = mark
-  const spots = []
-  for (const lift of [0, -9, 9, -18, 18, -27, 27]) {
-    spots.push({ x: x + 10, y: y - h / 2 + lift }, { x: x - 10 - w, y: y - h / 2 + lift })
+  const boxes = []
+  for (const lift of [0, -8, 8, -16, 16, -24, 24, -32, 32]) {
+    boxes.push({ x: x + 10, y: y - h / 2 + lift, w, h }, { x: x - 10 - w, y: y - h / 2 + lift, w, h })
+    if (Math.abs(lift) >= 16) {
+      boxes.push({ x: x - w / 2, y: y - h / 2 + lift, w, h }, { x: x - 8, y: y - h / 2 + lift, w, h })
+      boxes.push({ x: x + 8 - w, y: y - h / 2 + lift, w, h })
+    }
   }
-  spots.push({ x: x - w / 2, y: y - 10 - h }, { x: x - w / 2, y: y + 9 })
-  const boxes = spots.map((spot) => ({ ...spot, w, h }))
-  const inside = boxes.filter(
-    (box) =>
-      box.x >= frame.x &&
-      box.x + w <= frame.x + frame.w &&
-      box.y >= frame.y &&
-      box.y + h <= frame.y + frame.h,
-  )
-  return inside.find((box) => !taken.some((other) => overlap(box, other))) ?? inside[0] ?? boxes[0]
+  const others = marks.filter((other) => other !== mark)
+  const cost = (box) => {
+    const near = distance(box, mark)
+    const covered = taken.filter((other) => overlap(box, other)).length
+    const outside =
+      box.x < frame.x || box.x + w > frame.x + frame.w || box.y < frame.y || box.y + h > frame.y + frame.h
+    const mistaken = others.filter((other) => distance(box, other) < near + 4).length
+    return near + 60 * covered + 30 * mistaken + (outside ? 500 : 0)
+  }
+  const costs = boxes.map(cost)
+  return boxes[costs.indexOf(Math.min(...costs))]
 }
 
 /** One panel, its corner at 0, 0. */
@@ -132,10 +168,12 @@ function panel({ name, points }, order) {
     parts.push(
       `<g><title>${escaped(`${mark.system}: ${mark.seconds.toPrecision(3)} s, P@1 ${mark.quality.toFixed(2)} %`)}</title>${SHAPES[number % SHAPES.length](mark.x, mark.y, css)}</g>`,
     )
-    const box = placeName(mark.system, mark, taken, frame)
+    const box = placeName(mark.system, mark, marks, taken, frame)
     taken.push(box)
-    const ours = number === 0 ? ' class="ours"' : ''
-    names.push(`<text${ours} x="${round(box.x)}" y="${round(box.y + 10)}">${escaped(mark.system)}</text>`)
+    const ours = number === 0 ? ' ours' : ''
+    names.push(
+      `<text class="${css}${ours}" x="${round(box.x)}" y="${round(box.y + 10)}">${escaped(mark.system)}</text>`,
+    )
   }
   return [...parts, ...names].join('\n')
 }

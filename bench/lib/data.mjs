@@ -2,6 +2,7 @@
 // children's, and the runner's must not spoil what the systems are measured by.
 //
 //   node data.mjs prepare FEATURES NAME FOLDER [text]   rows of length 1 for all systems; prints what the set is
+//   node data.mjs versions                            prints the versions of ours
 //   node data.mjs score TRUTH.npz ANSWERS K             prints the quality of .npz scores or of an .i32 table
 
 import { createHash } from 'node:crypto'
@@ -9,7 +10,8 @@ import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { Csr, readNpz, writeNpz, writeXmc } from '../../dist/index.js'
+import { Csr, readNpz, runtime, writeNpz, writeXmc } from '../../dist/index.js'
+import { versions } from './machine.mjs'
 import { rankScores, rankTable, score } from './score.mjs'
 import { file, PARTS } from './sets.mjs'
 
@@ -70,6 +72,7 @@ async function main([verb, ...args]) {
     const [features, name, folder, text] = args
     return prepare(features, name, folder, text === 'text')
   }
+  if (verb === 'versions') return versions(runtime)
   const [truth, path, k] = args
   return score((await readNpz(truth)).toArrays(), await answers(path, Number(k)))
 }
