@@ -11,7 +11,9 @@ import { fill, section } from './lib/report.mjs'
 
 function newest() {
   const folder = join(root, 'bench/results')
-  const names = (existsSync(folder) ? readdirSync(folder) : []).filter((name) => /^\d{4}-\d\d-\d\d-.*\.json$/.test(name))
+  const names = (existsSync(folder) ? readdirSync(folder) : []).filter((name) =>
+    /^\d{4}-\d\d-\d\d-.*\.json$/.test(name),
+  )
   const comparisons = names
     .sort()
     .filter((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).peers)

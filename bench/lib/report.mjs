@@ -81,7 +81,7 @@ function ratios(sets) {
     const means = RATIOS.map((name) =>
       geometricMean(kept.map(([, verdict]) => verdict.ratios[name]).filter((ratio) => ratio !== null)),
     )
-    const count = kept.length === against.length ? 'all' : `${kept.length} of ${against.length}`
+    const count = kept.length === sets.length ? 'all' : `${kept.length} of ${sets.length}`
     rows.push([`**${peer}, geometric mean of ${count} sets**`, ...means.map(times)])
   }
   if (rows.length === 0) return 'No peer was measured.'
