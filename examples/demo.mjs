@@ -35,7 +35,7 @@ function bar({ stage, done, total, eta }) {
   const left = eta === undefined || share === 1 ? '' : dim(`  ${Math.ceil(eta)} s left`)
   const name = { labelVectors: 'label vectors', layers: 'classifiers' }[stage] ?? stage
   process.stdout.write(
-    `\r\x1b[K  ${dim(name.padEnd(13))}${green('━'.repeat(full))}${dim('─'.repeat(30 - full))} ${percent(share)}${left}`,
+    `\r\x1b[K  ${dim(name.padEnd(14))}${green('━'.repeat(full))}${dim('─'.repeat(30 - full))} ${percent(share)}${left}`,
   )
 }
 
@@ -104,7 +104,7 @@ print(row('the most frequent labels', (k) => baseline.precision[k]))
 print(green(row('Aquila', (k) => ours.precision[k])))
 print(dim(row('the best possible', ideal)))
 
-title('4  Three of these records (+ right; the score says how sure the model is)')
+title('4  Three of these records: + marks a right label')
 for (const i of [0, 1, 2]) {
   const { words: own, labels } = test[i]
   if (i > 0) print()
