@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, renameSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { XLinear } from 'aquila-xmc'
@@ -24,7 +24,8 @@ beforeAll(async () => {
 })
 
 it('demo shows its tables, plain where there is no terminal, and the same whatever the threads', async () => {
-  const demo = (threads: string) => run('demo.mjs', '--rows', '3000', '--threads', threads, '--out', dir)
+  const demo = (threads: string) =>
+    run('demo.mjs', '--rows', '3000', '--threads', threads, '--out', place(`demo${threads}`))
   const [one, two] = [await demo('1'), await demo('2')]
   expect([one.code, one.stderr]).toEqual([0, ''])
   expect(one.stdout).not.toContain('\x1b')
@@ -37,7 +38,8 @@ it('demo shows its tables, plain where there is no terminal, and the same whatev
   expect(one.stdout).toMatch(/found +\+? +\d\.\d\d +\w+ \/ /)
   const learned = (text: string) => /3 {2}Quality[\s\S]*(?=5 {2}Speed)/.exec(text)?.[0]
   expect(learned(two.stdout)).toBe(learned(one.stdout))
-  expect(existsSync(place('catalogue.aquila'))).toBe(true)
+  const model = (threads: string) => readFileSync(place(`demo${threads}/catalogue.aquila`))
+  expect(model('2').equals(model('1'))).toBe(true)
 })
 
 it('evaluate prints a table, with propensities where the training file is given', async () => {
