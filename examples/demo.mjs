@@ -17,6 +17,10 @@ const { values: given } = parseArgs({
   },
 })
 const [rows, seed, threads] = [given.rows, given.seed, given.threads].map(Number)
+if (![rows, seed, threads].every((n) => Number.isInteger(n) && n >= 0) || rows < 100) {
+  console.error('rows must be an integer of at least 100, seed and threads integers of at least 0')
+  process.exit(2)
+}
 
 // Colours and a moving bar are for terminals alone.
 const terminal = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'

@@ -41,14 +41,23 @@ describe.each(pages)('%s', (page) => {
   })
 })
 
-const blocks = guides.flatMap((page) =>
-  [...read(page).matchAll(/^```js\n([\s\S]*?)^```$/gm)].map(([, code], i) => ({
+/** Code blocks of a text. */
+const codeOf = (page: string, text: string) =>
+  [...text.matchAll(/^```[jt]s\n([\s\S]*?)^```$/gm)].map(([, code], i) => ({
     name: `${page}, block ${i + 1}`,
     code: code as string,
-  })),
-)
+  }))
 
-describe('code blocks of the guides', () => {
+// The facade's examples hold no types: they run as they are, without the stars of their comments.
+const facade = readdirSync(join(root, 'ts'))
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => join('ts', name))
+const blocks = [
+  ...guides.flatMap((page) => codeOf(page, read(page))),
+  ...facade.flatMap((page) => codeOf(page, read(page).replaceAll(/^ *\* ?/gm, ''))),
+]
+
+describe('code blocks of the guides and of the facade', () => {
   beforeAll(async () => {
     const { x, y } = problem({ rows: 300 })
     const test = problem({ rows: 100, seed: 2 })
@@ -63,6 +72,7 @@ describe('code blocks of the guides', () => {
     const prelude = `import * as aquila from ${JSON.stringify(join(root, 'dist/index.js'))}
       const given = { model: await aquila.XLinear.open('model.aquila') }
       for (const name of ['x', 'y', 'xt', 'yt']) given[name] = await aquila.readNpz(name + '.npz')
+      given.row = given.xt.row(0)
       Object.assign(globalThis, aquila, given)
       await import('./block.mjs')`
     writeFileSync(join(dir, 'prelude.mjs'), prelude)

@@ -56,6 +56,7 @@ it('says what is wrong in one line', async () => {
   expect(stderr).toMatch(/^IO: .*nowhere\.txt/)
   for (const name of ['write-data.mjs', 'train-from-files.mjs', 'evaluate.mjs', 'service.mjs'])
     expect(await run(name)).toMatchObject({ code: 2 })
+  expect(await run('demo.mjs', '--rows', 'many')).toMatchObject({ code: 2, stdout: '' })
 })
 
 describe('service', () => {
