@@ -88,7 +88,7 @@ describe('code blocks of the guides and of the facade', () => {
 describe('tables', () => {
   const rows = (page: string) =>
     new Map(
-      [...read(page).matchAll(/^\| `([^`]+)` \| (?:`([^`]+)`|none) \|/gm)].map(([, name, value]) => [
+      [...read(page).matchAll(/^\| `([^`]+)` +\| (?:`([^`]+)`|none) +\|/gm)].map(([, name, value]) => [
         name as string,
         value,
       ]),
