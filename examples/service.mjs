@@ -78,6 +78,9 @@ function row(given) {
     throw new Refusal(400, 'INVALID_ARGUMENT', 'indices must be a list of feature ids')
   if (!Array.isArray(values) || !values.every(isNumber))
     throw new Refusal(400, 'INVALID_ARGUMENT', 'values must be a list of numbers')
+  // In a batch, what one row has too many would become the next one's.
+  if (indices.length !== values.length)
+    throw new Refusal(400, 'SHAPE_MISMATCH', `${indices.length} indices but ${values.length} values`)
   return { indices: Uint32Array.from(indices), values: Float32Array.from(values) }
 }
 
@@ -93,23 +96,16 @@ async function batch(given) {
   rows.forEach(({ indices }, i) => {
     indptr[i + 1] = indptr[i] + indices.length
   })
-  const join = (Type, lists) => Type.from(lists.flatMap((list) => [...list]))
+  const indices = new Uint32Array(indptr[rows.length])
+  const values = new Float32Array(indptr[rows.length])
+  rows.forEach((row, i) => {
+    indices.set(row.indices, indptr[i])
+    values.set(row.values, indptr[i])
+  })
   // A reload must not come between the rows and their labels' names: hold on to one model.
   const from = model
   const names = from.labelNames
-  const x = Csr.from({
-    rows: rows.length,
-    cols: from.info.features,
-    indptr,
-    indices: join(
-      Uint32Array,
-      rows.map(({ indices }) => indices),
-    ),
-    values: join(
-      Float32Array,
-      rows.map(({ values }) => values),
-    ),
-  })
+  const x = Csr.from({ rows: rows.length, cols: from.info.features, indptr, indices, values })
   batches++
   try {
     const top = await from.predict(x, SEARCH, { threads: 2 })

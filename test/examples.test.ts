@@ -96,6 +96,14 @@ describe('service', () => {
     expect(await ask('/predict', { indices: ['x'], values: [1] })).toMatchObject({ status: 400 })
     expect(await ask('/predict', '{')).toMatchObject({ status: 400, body: { code: 'PARSE' } })
     expect(await ask('/batch', { rows: Array(1001).fill(row) })).toMatchObject({ status: 400 })
+    const [short, long] = [
+      { indices: [1, 2], values: [1] },
+      { indices: [3], values: [1, 1] },
+    ]
+    expect(await ask('/batch', { rows: [short, long] })).toMatchObject({
+      status: 400,
+      body: { code: 'SHAPE_MISMATCH' },
+    })
     expect(await ask('/nowhere')).toMatchObject({ status: 404 })
     expect((await ask('/predict', ' '.repeat(2 ** 21)).catch(() => ({ status: 413 }))).status).toBe(413)
 
