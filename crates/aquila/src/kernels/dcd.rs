@@ -81,6 +81,13 @@ impl<'a> Rows<'a> {
     pub fn cols(&self) -> usize {
         self.entries.cols
     }
+
+    /// A row as the passes see it.
+    #[cfg(test)]
+    pub(crate) fn row(&self, i: usize) -> (Span, &'a [u32], &'a [f32]) {
+        let span = self.spans[i];
+        (span, &self.entries.idx[span.begin..span.end], &self.entries.val[span.begin..span.end])
+    }
 }
 
 /// What a row's error costs.
@@ -429,7 +436,11 @@ fn logistic_root(q: f32, margin: f32, alpha: f32, cost: f32) -> (f32, f32) {
     for _ in 0..30 {
         let s = 1.0 / (1.0 + (-u).exp());
         let value = q * (cost * s - alpha) + margin + u;
-        if value > 0.0 { high = high.min(u) } else { low = low.max(u) }
+        if value > 0.0 {
+            high = high.min(u)
+        } else {
+            low = low.max(u)
+        }
         let newton = u - value / (q * cost * s * (1.0 - s) + 1.0);
         let next = if newton >= low && newton <= high { newton } else { 0.5 * (low + high) };
         let done = (next - u).abs() < 1e-5;
