@@ -96,14 +96,18 @@ impl Flat {
         let mut out = Self { idx: vec![], val: vec![], spans: vec![], cols };
         for row in rows {
             let begin = out.idx.len();
-            let squares = |keep: &dyn Fn(u32) -> bool| {
-                row.iter().filter(|e| keep(e.0)).map(|e| e.1 * e.1).sum::<f32>()
-            };
+            let squares =
+                |keep: &dyn Fn(u32) -> bool| row.iter().filter(|e| keep(e.0)).map(|e| e.1 * e.1).sum::<f32>();
             for (j, v) in row.iter().filter(|e| !lone(e.0)) {
                 out.idx.push(*j);
                 out.val.push(*v);
             }
-            out.spans.push(Span { begin, end: out.idx.len(), squared: squares(&|_| true), lone: squares(lone) });
+            out.spans.push(Span {
+                begin,
+                end: out.idx.len(),
+                squared: squares(&|_| true),
+                lone: squares(lone),
+            });
         }
         out
     }
@@ -344,8 +348,7 @@ fn rows_of_one_kind_that_share_nothing_are_solved_too() {
 fn stops_at_the_passes_and_at_a_cancelled_call() {
     let case = Case::new(1, 40, 20, 2, step(DualLoss::SquaredHinge, 1.0, 1.0, 1.0), false);
     let flat = Flat::new(&case.rows, case.cols, &none);
-    let problem =
-        Problem { rows: flat.rows(), positives: &case.positives, relevance: None, step: case.step };
+    let problem = Problem { rows: flat.rows(), positives: &case.positives, relevance: None, step: case.step };
     let mut scratch = Scratch::default();
     let mut run = |max_passes, eps, control: &Control| {
         let rng = aquila::rng::Rng::new(&[1]);
