@@ -1,6 +1,7 @@
 //! Random numbers, small data sets and trees for the tests of training; nothing of it comes from the engine.
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
+use aquila::control::Control;
 use aquila::tree::{LabelTree, NODE, TreeLayer};
 use aquila::{Csr, ErrorCode, Features, Result};
 
@@ -32,6 +33,13 @@ impl Rng {
             items.swap(i, self.below(i + 1));
         }
     }
+}
+
+/// A control with these threads and this seed.
+pub fn control(threads: usize, seed: u64) -> Control {
+    let mut control = Control::with_threads(threads);
+    control.seed = seed;
+    control
 }
 
 /// Rows of (column, value), columns ascending.
