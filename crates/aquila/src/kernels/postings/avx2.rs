@@ -69,11 +69,11 @@ impl Decode for F32Codes {
     }
 }
 
-// SAFETY: reads stay within the padding that the trait promises: at most 64 bytes behind the items.
+// SAFETY: reads stay within the padding that the trait promises: at most 128 bytes behind the items.
 unsafe impl<C: Decode> Steps<C> for Avx2<C> {
     #[inline(always)]
     unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize {
-        // SAFETY: `at + done` is below the items' end, 64 bytes further is within the padding.
+        // SAFETY: the items begin in the area, 128 bytes further is within the padding.
         let lasts = |done: usize| unsafe {
             let p = area.as_ptr().add(at + done);
             let low = _mm256_movemask_epi8(_mm256_loadu_si256(p.cast())) as u32;
@@ -81,14 +81,18 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
             u64::from(low) | u64::from(high) << 32
         };
         // Bit i says that a row begins at byte i: at the first, and behind each last one.
-        let here = lasts(0);
-        let begins = here << 1 | 1;
-        if (begins.count_ones() as usize) > nth {
-            // SAFETY: `Isa::Avx2` includes BMI2.
-            let bit = unsafe { _pdep_u64(1 << nth, begins) };
-            return (bit.trailing_zeros() as usize).min(len);
+        let (first, second) = (lasts(0), lasts(64));
+        let (begins, more) = (first << 1 | 1, second << 1 | first >> 63);
+        // Two windows without a branch: most rows are found within.
+        let here = begins.count_ones() as usize;
+        let (window, nth_of, done) = if nth >= here { (more, nth - here, 64) } else { (begins, nth, 0) };
+        if (window.count_ones() as usize) > nth_of {
+            // SAFETY: the processor has BMI2, see `Isa`.
+            let bit = unsafe { _pdep_u64(1 << nth_of, window) };
+            return (done + bit.trailing_zeros() as usize).min(len);
         }
-        let (mut left, mut done) = (nth as u32 - here.count_ones(), 64);
+        let mut left = nth as u32 - first.count_ones() - second.count_ones();
+        let mut done = 128;
         while done < len {
             if left == 0 {
                 return done;

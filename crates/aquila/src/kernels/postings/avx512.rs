@@ -49,28 +49,33 @@ impl Decode for F32Codes {
     }
 }
 
-// SAFETY: reads stay within the padding that the trait promises: at most 64 bytes behind the items.
+// SAFETY: reads stay within the padding that the trait promises: at most 128 bytes behind the items.
 unsafe impl<C: Decode> Steps<C> for Avx512<C> {
     #[inline(always)]
     unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize {
+        // SAFETY: the items begin in the area, 128 bytes further is within the padding.
+        let lasts = |done: usize| unsafe {
+            _mm512_movepi8_mask(_mm512_loadu_si512(area.as_ptr().add(at + done).cast()))
+        };
         // Bit i says that a row begins at byte i: at the first, and behind each last one.
-        // SAFETY: the items begin in the area, 64 bytes further is within the padding.
-        let lasts = unsafe { _mm512_movepi8_mask(_mm512_loadu_si512(area.as_ptr().add(at).cast())) };
-        let begins = lasts << 1 | 1;
-        if (begins.count_ones() as usize) > nth {
-            // SAFETY: every processor with AVX-512 that runs this has BMI2, see `Isa`.
-            let bit = unsafe { _pdep_u64(1 << nth, begins) };
-            return (bit.trailing_zeros() as usize).min(len);
+        let (first, second) = (lasts(0), lasts(64));
+        let (begins, more) = (first << 1 | 1, second << 1 | first >> 63);
+        // Two windows without a branch: most rows are found within.
+        let here = begins.count_ones() as usize;
+        let (window, nth_of, done) = if nth >= here { (more, nth - here, 64) } else { (begins, nth, 0) };
+        if (window.count_ones() as usize) > nth_of {
+            // SAFETY: the processor has BMI2, see `Isa`.
+            let bit = unsafe { _pdep_u64(1 << nth_of, window) };
+            return (done + bit.trailing_zeros() as usize).min(len);
         }
-        let (mut left, mut done) = (nth as u32 - lasts.count_ones(), 64);
+        let mut left = nth as u32 - first.count_ones() - second.count_ones();
+        let mut done = 128;
         while done < len {
-            // SAFETY: `at + done` is below the items' end, 64 bytes further is within the padding.
-            let lasts =
-                unsafe { _mm512_movepi8_mask(_mm512_loadu_si512(area.as_ptr().add(at + done).cast())) };
-            let here = lasts.count_ones();
             if left == 0 {
                 return done;
             }
+            let lasts = lasts(done);
+            let here = lasts.count_ones();
             if here >= left {
                 // SAFETY: as above.
                 let bit = unsafe { _pdep_u64(1 << (left - 1), lasts) };

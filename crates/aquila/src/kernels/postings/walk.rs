@@ -43,8 +43,31 @@ pub(super) struct Row {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     hits: Vec<Hit>,
-    entries: Vec<Row>,
-    masks: Vec<Row>,
+    entries: Rows,
+    masks: Rows,
+}
+
+/// Rows at hand; room for a batch and one section's hits more is made beforehand.
+#[derive(Debug, Default)]
+struct Rows {
+    rows: Vec<Row>,
+    len: usize,
+}
+
+impl Rows {
+    #[inline(always)]
+    fn push(&mut self, row: Row) {
+        if let Some(to) = self.rows.get_mut(self.len) {
+            *to = row;
+            self.len += 1;
+        }
+    }
+
+    /// Whether the rows at hand should be added before another section's come.
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.len >= BATCH
+    }
 }
 
 /// Rows at hand before they are added. So many are listed, then found, then added, each step asking for
@@ -52,11 +75,17 @@ pub(super) struct Batch {
 const BATCH: usize = 128;
 
 /// (accumulator, product) pairs that wait to be added.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
-    pub places: Vec<u32>,
-    pub products: Vec<f32>,
+    pub places: Box<[u32; QUEUE + 16]>,
+    pub products: Box<[f32; QUEUE + 16]>,
     pub len: usize,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { places: Box::new([0; QUEUE + 16]), products: Box::new([0.0; QUEUE + 16]), len: 0 }
+    }
 }
 
 /// Pairs in the queue before it is emptied; the vectors hold 16 more.
@@ -66,7 +95,8 @@ impl Queue {
     /// Adds all products to their sums.
     #[inline(always)]
     fn empty(&mut self, sums: &mut [f32]) {
-        for (place, product) in self.places[..self.len].iter().zip(&self.products[..self.len]) {
+        let len = self.len.min(QUEUE + 16);
+        for (place, product) in self.places[..len].iter().zip(&self.products[..len]) {
             // The place is within the sums by the caller's sizes; the check costs nothing beside the add.
             if let Some(sum) = sums.get_mut(*place as usize) {
                 *sum += product;
@@ -96,10 +126,8 @@ impl Scratch {
     pub(super) fn prepare(&mut self, active: usize) {
         if self.batch.hits.len() < active + 1 {
             self.batch.hits.resize(active + 1, Hit::default());
-        }
-        if self.queue.places.is_empty() {
-            self.queue.places.resize(QUEUE + 16, 0);
-            self.queue.products.resize(QUEUE + 16, 0.0);
+            self.batch.entries.rows.resize(BATCH + active, Row::default());
+            self.batch.masks.rows.resize(BATCH + active, Row::default());
         }
     }
 }
@@ -174,8 +202,7 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
     sums: &mut [f32],
 ) {
     let Scratch { batch, queue } = scratch;
-    batch.entries.clear();
-    batch.masks.clear();
+    (batch.entries.len, batch.masks.len) = (0, 0);
     // A bitmap and its bases fill several lines.
     let lines = (layer.chunks.min(PAGE) * 5 / 32 / 64 + 2).min(8);
     for i in 0..cursors.len() {
@@ -193,11 +220,11 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
         } else {
             section::<C, S>(steps, layer, 0, layer.chunks, at, x, batch).unwrap_or(NOWHERE)
         };
-        if batch.entries.len() >= BATCH {
+        if batch.entries.is_full() {
             // SAFETY: as the caller's; the rows are of this layer's sections.
             unsafe { add_entries::<C, S>(steps, layer, &mut batch.entries, queue, sums) };
         }
-        if batch.masks.len() >= BATCH {
+        if batch.masks.is_full() {
             // SAFETY: as above.
             unsafe { add_masks::<C, S>(steps, layer, &mut batch.masks, sums) };
         }
@@ -241,8 +268,13 @@ fn pages<C: Codes, S: Steps<C>>(
         if low < count && entry(low).0 == page {
             let first = page as usize * PAGE;
             let chunks = PAGE.min(layer.chunks.saturating_sub(first));
-            let part =
-                Layer { active: &active[..of_page], slots: layer.slots.get(first..)?, chunks, ..*layer };
+            let part = Layer {
+                active: &active[..of_page],
+                first_slot: (layer.active.len() - active.len()) as u32,
+                slots: layer.slots.get(first..)?,
+                chunks,
+                ..*layer
+            };
             let place = at + entry(low).1;
             if !matches!(layer.area.get(place), None | Some(&0 | &FORM_PAGES)) {
                 section::<C, S>(steps, &part, first as u32, PAGE, place, x, batch);
@@ -315,13 +347,17 @@ fn section<C: Codes, S: Steps<C>>(
         return None;
     }
     let stride = 16 * layer.words as u32;
+    // Where a row will be found, guessed by the mean number of a row's weights, in sixteenths.
+    let mean = if found > 0 { (16 * n as u64 / rows.max(1) as u64) as usize } else { 0 };
     for hit in &hits[..found] {
         let row = (hit.rows + hit.rank) as usize;
         let mut known = (hit.weights as usize).min(n);
         if !masks {
             let table = at + known;
             steps.prefetch(area, table);
-            steps.prefetch(area, table + 63);
+            let guess = (hit.rank as usize * mean) >> 4;
+            steps.prefetch(area, table + guess + 16);
+            steps.prefetch(area, codes + (known + guess) * C::BYTES);
             entries.push(Row {
                 table,
                 codes: codes + known * C::BYTES,
@@ -363,10 +399,11 @@ fn section<C: Codes, S: Steps<C>>(
 unsafe fn add_entries<C: Codes, S: Steps<C>>(
     steps: S,
     layer: &Layer<'_>,
-    rows: &mut Vec<Row>,
+    at_hand: &mut Rows,
     queue: &mut Queue,
     sums: &mut [f32],
 ) {
+    let rows = &mut at_hand.rows[..at_hand.len];
     for row in rows.iter_mut() {
         // SAFETY: as the caller's.
         let skipped = unsafe { steps.skip_rows(layer.area, row.table, row.left as usize, row.rank as usize) };
@@ -392,7 +429,7 @@ unsafe fn add_entries<C: Codes, S: Steps<C>>(
             left -= taken;
         }
     }
-    rows.clear();
+    at_hand.len = 0;
 }
 
 /// Finds and adds the rows of masks at hand.
@@ -403,9 +440,10 @@ unsafe fn add_entries<C: Codes, S: Steps<C>>(
 unsafe fn add_masks<C: Codes, S: Steps<C>>(
     steps: S,
     layer: &Layer<'_>,
-    rows: &mut Vec<Row>,
+    at_hand: &mut Rows,
     sums: &mut [f32],
 ) {
+    let rows = &mut at_hand.rows[..at_hand.len];
     if layer.words == 1 {
         for row in rows.iter_mut() {
             // SAFETY: as the caller's.
@@ -433,7 +471,7 @@ unsafe fn add_masks<C: Codes, S: Steps<C>>(
             codes += ones * C::BYTES;
         }
     }
-    rows.clear();
+    at_hand.len = 0;
 }
 
 /// Lists the rows of active chunks in a list of gaps; returns their number and the place behind the list.
