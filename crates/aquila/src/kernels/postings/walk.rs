@@ -3,7 +3,7 @@
 #![expect(clippy::too_many_arguments, reason = "frames of one inner loop, split for reading")]
 
 use super::codes::{CodeKind, Codes};
-use super::{Cursor, FORM_PAGES, HEAD, HEAD_MASKS, Layer, PAD, PAGE, Scratch};
+use super::{Cursor, FORM_PAGES, HEAD, HEAD_MASKS, Layer, PAD, PAGE, Scratch, group_shift};
 
 /// The head of a model: layers so small that all their columns are summed.
 #[derive(Debug, Clone, Copy)]
@@ -13,15 +13,11 @@ pub(super) struct Head<'a> {
     pub codes: CodeKind,
 }
 
-/// A row of an active chunk: `rank` rows after a known place of its section.
+/// A hit of a section: in a list the row and the active chunk's number plus 1; in a bitmap 0 and the number.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Hit {
-    /// Rows and weights before the known place.
-    rows: u32,
-    weights: u32,
-    rank: u32,
-    /// The active chunk's number plus 1.
-    slot: u32,
+    row: u32,
+    active: u32,
 }
 
 /// A row that waits to be added.
@@ -163,7 +159,10 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
     /// Adds the weights of a mask's lanes, times `x`, to 16 sums.
     unsafe fn masked(self, area: &[u8], codes: usize, mask: u16, x: f32, sums: &mut [f32; 16]);
 
-    /// Asks for the cache line of a place that will be read soon.
+    /// The eight bytes at a place of a section.
+    unsafe fn read8(self, area: &[u8], at: usize) -> u64;
+
+    /// Asks for the cache line of a place that will be read soon; the place may be anywhere.
     fn prefetch(self, area: &[u8], at: usize);
 }
 
@@ -310,85 +309,123 @@ fn section<C: Codes, S: Steps<C>>(
         let n = number(area, at + 1 + count, count)?;
         (rows, n, form >> 2, form & 2 != 0, count, at + 1 + 2 * count)
     };
-    let Batch { hits, entries, masks: masked } = batch;
-    let found;
+    let mut s = Parsed { at: 0, codes: 0, rows, n, x, masks, count };
     if kind == 2 {
-        let bits = area.get(at..at + span.div_ceil(8) + 8)?;
+        let bits = at;
         let bases = at + span.div_ceil(8);
-        let groups = span.div_ceil(64) - 1;
-        let before = match (masks, layer.words) {
-            (false, _) => WEIGHTS,
-            (true, 1) => ROWS_AND_WEIGHTS,
-            (true, _) => ROWS,
-        };
-        at = bases + groups * if before == ROWS_AND_WEIGHTS { 2 * count } else { count };
-        let bases = area.get(bases..at.checked_add(8)?)?;
-        found = match (count, before) {
-            (2, WEIGHTS) => bitmap_hits::<2, WEIGHTS>(layer, first, bits, bases, hits),
-            (2, ROWS) => bitmap_hits::<2, ROWS>(layer, first, bits, bases, hits),
-            (2, _) => bitmap_hits::<2, ROWS_AND_WEIGHTS>(layer, first, bits, bases, hits),
-            (_, WEIGHTS) => bitmap_hits::<4, WEIGHTS>(layer, first, bits, bases, hits),
-            (_, ROWS) => bitmap_hits::<4, ROWS>(layer, first, bits, bases, hits),
-            _ => bitmap_hits::<4, ROWS_AND_WEIGHTS>(layer, first, bits, bases, hits),
-        };
-    } else if kind == 0 {
-        (found, at) = list_hits::<1>(layer, rows, at, hits)?;
+        let shift = group_shift(masks, n, span);
+        let groups = (span + (1 << shift) - 1 >> shift) - 1;
+        at = bases + groups * if masks && layer.words == 1 { 2 * count } else { count };
+        let end = s.place::<C>(layer, at)?;
+        // SAFETY: the section's end was checked just now.
+        unsafe { bitmap::<C, S>(steps, layer, first, bits, bases, shift, &s, batch) };
+        return Some(end);
+    }
+    let found;
+    if kind == 0 {
+        (found, at) = list_hits::<1>(layer, rows, at, &mut batch.hits)?;
     } else {
-        (found, at) = list_hits::<2>(layer, rows, at, hits)?;
+        (found, at) = list_hits::<2>(layer, rows, at, &mut batch.hits)?;
     }
-    let body = match (masks, layer.words) {
-        (false, _) => n,
-        (true, 1) => 2 * rows,
-        (true, words) => (2 * words + count) * rows,
-    };
-    let codes = at + body;
-    let end = codes + n * C::BYTES;
-    if end > area.len() - PAD {
-        return None;
-    }
-    let stride = 16 * layer.words as u32;
-    // Where a row will be found, guessed by the mean number of a row's weights, in sixteenths.
-    let mean = if found > 0 { (16 * n as u64 / rows.max(1) as u64) as usize } else { 0 };
+    let end = s.place::<C>(layer, at)?;
+    let Batch { hits, entries, masks: masked } = batch;
     for hit in &hits[..found] {
-        let row = (hit.rows + hit.rank) as usize;
-        let mut known = (hit.weights as usize).min(n);
-        if !masks {
-            let table = at + known;
-            steps.prefetch(area, table);
-            let guess = (hit.rank as usize * mean) >> 4;
-            steps.prefetch(area, table + guess + 16);
-            steps.prefetch(area, codes + (known + guess) * C::BYTES);
-            entries.push(Row {
-                table,
-                codes: codes + known * C::BYTES,
-                left: (n - known) as u32,
-                rank: hit.rank,
-                sums: (hit.slot - 1) * stride,
-                x,
-            });
-            continue;
+        if masks {
+            s.mask_row::<C, S>(steps, layer, hit.row as usize, (0, 0), hit.active - 1, masked);
+        } else {
+            s.entry_row::<C, S>(steps, layer, hit.row, 0, hit.active - 1, entries);
         }
-        if row >= rows {
-            continue;
-        }
-        let (mut table, mut rank) = (at + 2 * hit.rows as usize, hit.rank);
-        if layer.words > 1 {
-            known = number(area, at + count * row, count)?.min(n);
-            table = at + count * rows + 2 * layer.words * row;
-            rank = 0;
-        }
-        steps.prefetch(area, table);
-        steps.prefetch(area, codes + known * C::BYTES);
-        masked.push(Row {
-            table,
-            codes: codes + known * C::BYTES,
-            left: (n - known) as u32,
-            rank,
-            sums: (hit.slot - 1) * stride,
-            x,
-        });
     }
     Some(end)
+}
+
+/// A section's numbers. Its places are checked by [`Parsed::place`].
+struct Parsed {
+    /// Where its children, masks or row bases begin, and its weights.
+    at: usize,
+    codes: usize,
+    rows: usize,
+    n: usize,
+    x: f32,
+    masks: bool,
+    count: usize,
+}
+
+impl Parsed {
+    /// Sets the places behind the list or bitmap, which ends at `at`. Returns the section's end if that is
+    /// [`PAD`] bytes before the area's.
+    #[inline(always)]
+    fn place<C: Codes>(&mut self, layer: &Layer<'_>, at: usize) -> Option<usize> {
+        let body = match (self.masks, layer.words) {
+            (false, _) => self.n,
+            (true, 1) => 2 * self.rows,
+            (true, words) => (2 * words + self.count) * self.rows,
+        };
+        self.at = at;
+        self.codes = at + body;
+        let end = self.codes + self.n * C::BYTES;
+        (end <= layer.area.len() - PAD).then_some(end)
+    }
+
+    /// Puts a row of entries at hand: `rank` rows after `known` weights.
+    #[inline(always)]
+    fn entry_row<C: Codes, S: Steps<C>>(
+        &self,
+        steps: S,
+        layer: &Layer<'_>,
+        rank: u32,
+        known: usize,
+        active: u32,
+        at_hand: &mut Rows,
+    ) {
+        let known = known.min(self.n);
+        // Weights of ten rows and of one differ little beside a cache line: two a row is a fair guess.
+        let guess = known + 2 * rank as usize;
+        steps.prefetch(layer.area, self.at + guess);
+        steps.prefetch(layer.area, self.codes + guess * C::BYTES);
+        at_hand.push(Row {
+            table: self.at + known,
+            codes: self.codes + known * C::BYTES,
+            left: (self.n - known) as u32,
+            rank,
+            sums: active * 16 * layer.words as u32,
+            x: self.x,
+        });
+    }
+
+    /// Puts a row of masks at hand: row `row`, where as many rows and weights as `known` stand before a place at
+    /// or before it.
+    #[inline(always)]
+    fn mask_row<C: Codes, S: Steps<C>>(
+        &self,
+        steps: S,
+        layer: &Layer<'_>,
+        row: usize,
+        known: (usize, usize),
+        active: u32,
+        at_hand: &mut Rows,
+    ) {
+        if row >= self.rows {
+            return;
+        }
+        let (table, rank, weights) = if layer.words == 1 {
+            (self.at + 2 * known.0, row - known.0, known.1)
+        } else {
+            let weights = number(layer.area, self.at + self.count * row, self.count).unwrap_or(0);
+            (self.at + self.count * self.rows + 2 * layer.words * row, 0, weights)
+        };
+        let weights = weights.min(self.n);
+        steps.prefetch(layer.area, table);
+        steps.prefetch(layer.area, self.codes + (weights + 2 * rank) * C::BYTES);
+        at_hand.push(Row {
+            table,
+            codes: self.codes + weights * C::BYTES,
+            left: (self.n - weights) as u32,
+            rank: rank as u32,
+            sums: active * 16 * layer.words as u32,
+            x: self.x,
+        });
+    }
 }
 
 /// Finds and adds the rows of entries at hand.
@@ -501,7 +538,7 @@ fn list_hits<const BYTES: usize>(
         let slot = *slots.get(next)?;
         next += 1;
         // A chunk comes once, so there are no more hits than active chunks.
-        *hits.get_mut(found)? = Hit { rows: 0, weights: 0, rank: row as u32, slot: u32::from(slot) };
+        *hits.get_mut(found)? = Hit { row: row as u32, active: u32::from(slot) };
         found += usize::from(slot != 0);
     }
     Some((found, at))
@@ -512,43 +549,54 @@ fn read_gap<const BYTES: usize>(area: &[u8], at: usize) -> Option<usize> {
     if BYTES == 1 { area.get(at).map(|b| usize::from(*b)) } else { number(area, at, 2) }
 }
 
-/// What stands before a group of 64 chunks in a bitmap's table.
-const WEIGHTS: usize = 0;
-const ROWS: usize = 1;
-const ROWS_AND_WEIGHTS: usize = 2;
-
-/// Lists the active chunks whose bit is set; returns their number. `bases` are `COUNT` bytes a number and go on for
-/// 8 bytes behind the last one.
+/// Puts the rows of active chunks whose bit is set at hand.
+///
+/// # Safety
+/// The section's end was checked, and the layer's active chunks are below its `first` plus the bitmap's bits.
 #[inline(always)]
-fn bitmap_hits<const COUNT: usize, const BEFORE: usize>(
+unsafe fn bitmap<C: Codes, S: Steps<C>>(
+    steps: S,
     layer: &Layer<'_>,
     first: u32,
-    bits: &[u8],
-    bases: &[u8],
-    hits: &mut [Hit],
-) -> usize {
-    let step = if BEFORE == ROWS_AND_WEIGHTS { 2 * COUNT } else { COUNT };
+    bits: usize,
+    bases: usize,
+    shift: u32,
+    s: &Parsed,
+    batch: &mut Batch,
+) {
+    let area = layer.area;
+    let Batch { hits, entries, masks: masked } = batch;
+    // Which bits are set, without a branch: half of the active chunks have no row, in no order.
     let mut found = 0;
     for (i, &chunk) in layer.active.iter().enumerate() {
         let chunk = chunk.wrapping_sub(first) as usize;
-        let (group, bit) = (chunk / 64, chunk % 64);
-        let Some(word) = get::<8>(bits, 8 * group) else { continue };
-        let word = u64::from_le_bytes(word);
-        let rank = (word & !(u64::MAX << bit)).count_ones();
-        // The first group has no base; what is read in its place is masked away.
-        let base = group.saturating_sub(1) * step;
-        let counts = if group > 0 { u32::MAX } else { 0 };
-        let a = number(bases, base, COUNT).unwrap_or(0) as u32 & counts;
-        let (rows, weights) = match BEFORE {
-            WEIGHTS => (0, a),
-            ROWS => (a, 0),
-            _ => (a, number(bases, base + COUNT, COUNT).unwrap_or(0) as u32 & counts),
-        };
+        let Some(byte) = area.get(bits + chunk / 8) else { continue };
         let Some(hit) = hits.get_mut(found) else { break };
-        *hit = Hit { rows, weights, rank, slot: layer.first_slot + i as u32 + 1 };
-        found += usize::from((word >> bit) & 1 != 0);
+        *hit = Hit { row: chunk as u32, active: layer.first_slot + i as u32 };
+        found += usize::from(byte >> (chunk % 8) & 1);
     }
-    found
+    for hit in &hits[..found] {
+        let (group, bit) = ((hit.row >> shift) as usize, hit.row & ((1 << shift) - 1));
+        // SAFETY: a bit of the group is within the section, by the caller; groups begin at whole bytes.
+        let word = unsafe { steps.read8(area, bits + (group << shift) / 8) };
+        let rank = (word & !(u64::MAX << bit)).count_ones();
+        // What stands before the group; the first group has nothing.
+        let base = |n: usize| {
+            let step = if s.masks && layer.words == 1 { 2 * s.count } else { s.count };
+            let at = bases + group.saturating_sub(1) * step + n * s.count;
+            // SAFETY: the table of bases is within the section as its group's bits are.
+            let number = unsafe { steps.read8(area, at) };
+            let wanted = if s.count == 2 { 0xffff } else { 0xffff_ffff };
+            if group > 0 { (number & wanted) as usize } else { 0 }
+        };
+        if !s.masks {
+            s.entry_row::<C, S>(steps, layer, rank, base(0), hit.active, entries);
+        } else {
+            let rows = base(0);
+            let known = if layer.words == 1 { (rows, base(1)) } else { (0, 0) };
+            s.mask_row::<C, S>(steps, layer, rows + rank as usize, known, hit.active, masked);
+        }
+    }
 }
 
 /// See [`super::add_head`].
