@@ -113,8 +113,11 @@ macro_rules! number_params {
                 spec.number(value).map(|v| v as $t)
             }
             fn show(self) -> Value {
-                // The shortest text of an f32 keeps 0.1 from becoming 0.10000000149011612.
-                Value::Number(self.to_string().parse().unwrap_or(self as f64))
+                // The shortest text of an f32 keeps 0.1 from becoming 0.10000000149011612, but that of the largest
+                // one lies beyond it.
+                let short: f64 = self.to_string().parse().unwrap_or(self as f64);
+                let fits = (<$t>::MIN as f64..=<$t>::MAX as f64).contains(&short);
+                Value::Number(if fits { short } else { self as f64 })
             }
         }
     )+};
@@ -156,6 +159,12 @@ pub trait Params: Default {
             _ => format!(": known are {}", specs.iter().map(|s| s.name).collect::<Vec<_>>().join(", ")),
         };
         Err(Error::new(ErrorCode::UnknownOption, format!("Unknown option {name}{hint}")))
+    }
+
+    /// Checks values that came in past [`Params::set`], as through the public fields.
+    fn check(&self) -> Result<()> {
+        let values = self.values();
+        Self::from_pairs(values.iter().map(|(name, value)| (*name, value))).map(|_| ())
     }
 
     /// Defaults with these values set over them.

@@ -81,6 +81,13 @@ impl<'a> Rows<'a> {
     pub fn cols(&self) -> usize {
         self.entries.cols
     }
+
+    /// A row as the passes see it.
+    #[cfg(test)]
+    pub(crate) fn row(&self, i: usize) -> (Span, &'a [u32], &'a [f32]) {
+        let span = self.spans[i];
+        (span, &self.entries.idx[span.begin..span.end], &self.entries.val[span.begin..span.end])
+    }
 }
 
 /// What a row's error costs.
@@ -413,9 +420,10 @@ impl Work for Logistic<'_> {
 /// The gradient at `α` and the minimiser of the logistic dual in one variable:
 /// `½q(z−α)² + m(z−α) + z ln z + (C−z) ln(C−z)` over `0 < z < C` (Yu, Huang and Lin, Machine Learning 2011).
 ///
-/// With `z = C·σ(u)` its derivative is `q(C·σ(u) − α) + m + u`, which rises with slope at least 1 everywhere:
-/// Newton's iteration needs no safeguard and meets no logarithm of 0. Liblinear's form steps in `z` and needs
-/// both.
+/// With `z = C·σ(u)` its derivative is `q(C·σ(u) − α) + m + u`, which rises with slope at least 1 everywhere and has
+/// no logarithm of 0; liblinear's form steps in `z` and must step around that. Where `q·C` is large the slope near
+/// 0 is many times that of the tails, and Newton's iteration would leap from tail to tail: a step that leaves the
+/// interval known to hold the root goes to its middle instead.
 fn logistic_root(q: f32, margin: f32, alpha: f32, cost: f32) -> (f32, f32) {
     const FAR: f32 = 16.0; // σ(±16) is 0 or 1 within f32
     let inside = (alpha / cost).clamp(1e-7, 1.0 - 1e-7);
@@ -424,11 +432,17 @@ fn logistic_root(q: f32, margin: f32, alpha: f32, cost: f32) -> (f32, f32) {
     if (inside <= 1e-7 && gradient > 0.0) || (inside >= 1.0 - 1e-7 && gradient < 0.0) {
         gradient = 0.0; // at the rim of what f32 can tell, and pushing outwards
     }
-    let mut u = now;
+    let (mut u, mut low, mut high) = (now, -FAR, FAR);
     for _ in 0..30 {
         let s = 1.0 / (1.0 + (-u).exp());
         let value = q * (cost * s - alpha) + margin + u;
-        let next = (u - value / (q * cost * s * (1.0 - s) + 1.0)).clamp(-FAR, FAR);
+        if value > 0.0 {
+            high = high.min(u)
+        } else {
+            low = low.max(u)
+        }
+        let newton = u - value / (q * cost * s * (1.0 - s) + 1.0);
+        let next = if newton >= low && newton <= high { newton } else { 0.5 * (low + high) };
         let done = (next - u).abs() < 1e-5;
         u = next;
         if done {

@@ -4,11 +4,12 @@
 //! siblings step together through a row, so each row is fetched once for all of them: [`dcd`] has the
 //! step, its formula and its source. A pass runs over the rows in a fresh random order. (A fixed order, or one shuffled in
 //! chunks for the caches' sake, costs up to 5 points of P@1.) A lane is done when the largest and the smallest
-//! projected gradient of a pass differ by at most `eps`; the block ends when all lanes are done or after
+//! projected gradient of a pass, and 0, lie within `eps`; the block ends when all lanes are done or after
 //! `max_passes`.
 //!
 //! Differences from liblinear and PECOS: no shrinking (rows are shared, so a row would have to be at its bound in
-//! all 16 lanes); a lane's step is left out while its projected gradient is below a tenth of `eps`; f32
+//! all 16 lanes); gradients that agree but are far from 0 do not end a lane (theirs do: a single row is left after
+//! one step); a lane's step is left out while its projected gradient is below a tenth of `eps`; f32
 //! throughout.
 //!
 //! Cost: passes × non-zeros of the node × blocks, one vector multiply-add each, and about half as many again for
@@ -23,7 +24,7 @@ use crate::rng::Rng;
 /// When a block of siblings is done.
 #[derive(Debug, Clone, Copy)]
 pub struct Stop {
-    /// Largest difference of projected gradients of a finished lane.
+    /// Largest difference of a finished lane's projected gradients, from each other and from 0.
     pub eps: f32,
     /// Most passes.
     pub max_passes: u32,
@@ -65,7 +66,8 @@ pub fn solve(
         rng.shuffle(order);
         let gap = dcd::pass(isa, problem, order, siblings, open);
         for lane in 0..siblings.width() {
-            if gap.max[lane] - gap.min[lane] <= stop.eps {
+            // With 0 taken in: gradients that are equal but large, as of a single row, are not the end.
+            if gap.max[lane].max(0.0) - gap.min[lane].min(0.0) <= stop.eps {
                 open &= !(1 << lane);
             }
         }

@@ -6,7 +6,7 @@ use super::points::Points;
 use super::{LabelTree, NODE, TreeLayer};
 use crate::control::Control;
 use crate::data::Csr;
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::rng::Rng;
 
 /// How nodes are split.
@@ -39,6 +39,13 @@ enum Nested {
 /// Clusters labels into a tree. Labels with empty vectors hang together under one node of their own, the last one
 /// under the root: they are kept, and no search enters them before everything else.
 pub fn build(vectors: Csr, shape: &Shape, control: &Control) -> Result<LabelTree> {
+    let Shape { max_leaf, arity, .. } = *shape;
+    if max_leaf < 1 || arity < 2 {
+        fail!(
+            InvalidArgument,
+            "Expected leaves of at least 1 and an arity of at least 2 but received {max_leaf} and {arity}"
+        );
+    }
     let labels = vectors.rows();
     let empty: Vec<u32> = (0..labels as u32).filter(|l| vectors.row(*l as usize).is_empty()).collect();
     let points = Points::new(vectors);
@@ -62,7 +69,7 @@ pub fn build(vectors: Csr, shape: &Shape, control: &Control) -> Result<LabelTree
     layers(labels, root)
 }
 
-/// Fills `leaves` (a power of two) from left to right.
+/// Fills `leaves` (a power of two) from left to right; with leaves of one label some stay empty.
 fn halves(
     points: Points,
     how: Bisection,
@@ -70,8 +77,8 @@ fn halves(
     leaves: &mut [Vec<u32>],
     control: &Control,
 ) -> Result<()> {
-    if let [leaf] = leaves {
-        *leaf = points.labels;
+    if leaves.len() == 1 || points.len() == 1 {
+        leaves[0] = points.labels;
         return Ok(());
     }
     let (left, right) = how.split(&points, Rng::new(&[control.seed, node]), control)?;
@@ -87,7 +94,7 @@ fn halves(
 
 /// Joins neighbours, `arity` at a time, until at most `arity` are left under the root.
 fn regroup(leaves: Vec<Vec<u32>>, arity: usize) -> Nested {
-    let mut nodes: Vec<Nested> = leaves.into_iter().map(Nested::Labels).collect();
+    let mut nodes: Vec<Nested> = leaves.into_iter().filter(|l| !l.is_empty()).map(Nested::Labels).collect();
     while nodes.len() > arity {
         let mut rest = nodes.into_iter();
         nodes = Vec::new();

@@ -22,7 +22,8 @@ const CHUNK: usize = 64;
 /// as 1; `keep` is the number of entries kept, 0 for all.
 pub fn pifa(x: &Csr, values: &[f32], labels_rows: &Csr, keep: usize, control: &Control) -> Result<Csr> {
     let mut degree = vec![0u32; x.rows()];
-    labels_rows.indices().iter().for_each(|i| degree[*i as usize] += 1);
+    let entries = labels_rows.indices().iter().zip(labels_rows.values());
+    entries.filter(|(_, v)| **v != 0.0).for_each(|(i, _)| degree[*i as usize] += 1);
     let share: Vec<f32> = degree.iter().map(|n| 1.0 / (*n as f32).sqrt().max(1.0)).collect();
     let chunks: Vec<Result<Chunk>> = (0..labels_rows.rows().div_ceil(CHUNK))
         .into_par_iter()
@@ -91,11 +92,13 @@ struct Accumulator {
     dense: Vec<f32>,
     touched: Vec<u32>,
     magnitudes: Vec<f32>,
+    /// Whether a place went through zero, so that `touched` may hold it twice.
+    crossed: bool,
 }
 
 impl Accumulator {
     fn new(cols: usize) -> Self {
-        Self { dense: vec![0.0; cols], touched: Vec::new(), magnitudes: Vec::new() }
+        Self { dense: vec![0.0; cols], touched: Vec::new(), magnitudes: Vec::new(), crossed: false }
     }
 
     fn add(&mut self, share: f32, indices: &[u32], values: &[f32]) {
@@ -105,14 +108,18 @@ impl Accumulator {
                 self.touched.push(*j);
             }
             *at += share * v;
+            self.crossed |= *at == 0.0;
         }
     }
 
     /// Appends the sum, cut and scaled, and starts at zero again.
     fn drain(&mut self, keep: usize, out: &mut Chunk) {
-        let Self { dense, touched, magnitudes } = self;
-        // A place whose sum went through zero is listed twice.
-        touched.retain(|j| dense[*j as usize] != 0.0);
+        let Self { dense, touched, magnitudes, crossed } = self;
+        if std::mem::take(crossed) {
+            touched.retain(|j| dense[*j as usize] != 0.0);
+            touched.sort_unstable();
+            touched.dedup();
+        }
         let begin = out.indices.len();
         let mut least = 0.0;
         let mut above = 0;
@@ -142,10 +149,20 @@ impl Accumulator {
                 (out.indices[begin + k], out.values[begin + k]) = (j, v);
             }
         }
-        let norm = out.values[begin..].iter().map(|v| v * v).sum::<f32>().sqrt();
-        if norm > 0.0 {
-            out.values[begin..].iter_mut().for_each(|v| *v /= norm);
-        }
+        scale(&mut out.values[begin..]);
         out.ends.push(out.indices.len());
     }
+}
+
+/// Scales to length 1, also where squares would leave the range of f32; sums that left it count as its end.
+fn scale(values: &mut [f32]) {
+    let length = |values: &[f32]| values.iter().map(|v| v * v).sum::<f32>().sqrt();
+    let mut norm = length(values);
+    if !values.is_empty() && !(1e-15..1e18).contains(&norm) {
+        values.iter_mut().for_each(|v| *v = v.clamp(f32::MIN, f32::MAX));
+        let largest = values.iter().fold(0f32, |m, v| m.max(v.abs()));
+        values.iter_mut().for_each(|v| *v /= largest);
+        norm = length(values);
+    }
+    values.iter_mut().for_each(|v| *v /= norm);
 }

@@ -52,6 +52,9 @@ pub struct Trainer<'a> {
     pub since: Instant,
 }
 
+/// What a relevance of 0 is taken for: the row is not the label's negative, and its error costs next to nothing.
+const LEAST: f32 = 1e-9;
+
 #[derive(Debug, Clone)]
 struct Task {
     job: usize,
@@ -190,7 +193,7 @@ impl Worker {
                     let row = self.pair_rows[e] as usize;
                     self.masks[row] |= 1 << lane;
                     if job.weighted {
-                        self.relevance[row * width + lane as usize] = pairs.values[e];
+                        self.relevance[row * width + lane as usize] = pairs.values[e].max(LEAST);
                     }
                 }
             }
@@ -294,5 +297,89 @@ fn harvest(
             mask |= u16::from(lanes[lane].abs() >= threshold && *a > 0.0) << lane;
         }
         kept.push(*feature, mask, &lanes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Csr;
+    use crate::kernels::dcd::{Rows, Span};
+
+    const LOSSES: [DualLoss; 3] = [DualLoss::SquaredHinge, DualLoss::Hinge, DualLoss::Logistic];
+
+    /// 30 rows: six shared features, and one or two of its own in every second row.
+    fn data() -> Csr {
+        let mut rng = Rng::new(&[3]);
+        let (mut indptr, mut indices, mut values) = (vec![0], vec![], vec![]);
+        for i in 0..30u32 {
+            let mut row: Vec<u32> = (0..6).filter(|_| rng.below(2) == 0).collect();
+            if i % 2 == 0 {
+                row.extend([10 + 3 * i, 11 + 3 * i]);
+            }
+            values.extend(row.iter().map(|_| rng.below(20) as f32 * 0.1 - 0.7));
+            indices.extend(row);
+            indptr.push(indices.len());
+        }
+        Csr::new(30, 120, indptr, indices, values).unwrap()
+    }
+
+    /// What is kept of a block, as lanes by feature.
+    fn lanes(kept: &Kept) -> Vec<[f32; 16]> {
+        let mut out = vec![[0f32; 16]; 120];
+        let mut at = 0;
+        for (f, mask) in kept.features.iter().zip(&kept.masks) {
+            for lane in (0..16).filter(|l| mask >> l & 1 == 1) {
+                out[*f as usize][lane] = kept.weights[at];
+                at += 1;
+            }
+        }
+        assert_eq!(at, kept.weights.len());
+        out
+    }
+
+    #[test]
+    fn a_gathered_node_learns_the_weights_of_the_plain_matrix() {
+        let x = data();
+        let rows = TrainRows::new(&x, true);
+        let masks: Vec<u16> = (0..30).map(|i| [0b00001, 0b00110, 0b10000, 0b01001][i % 4]).collect();
+        let spans: Vec<Span> = (0..30)
+            .map(|i| {
+                let squared = rows.row(i).1.iter().map(|v| v * v).sum();
+                Span { begin: x.indptr()[i], end: x.indptr()[i + 1], squared, lone: 0.0 }
+            })
+            .collect();
+        let mut gatherer = Gatherer::default();
+        let gathered = gatherer.gather(&rows, rows.entries(), &(0..30).collect::<Vec<_>>());
+        assert!(matches!(gathered.columns, Columns::Own { lone, .. } if lone.len() > 20));
+        for loss in LOSSES {
+            for threshold in [0.0, 0.1] {
+                let learn = |rows: Rows<'_>, columns: Columns<'_>| {
+                    let step = Step { loss, cp: 2.0, cn: 1.0, bias: 1.0, rest: 1e-5 };
+                    let problem = Problem { rows, positives: &masks, relevance: None, step };
+                    let stop = Stop { eps: 1e-4, max_passes: 3000 };
+                    let (mut scratch, mut survivors) = (Scratch::default(), Vec::new());
+                    let control = Control::default();
+                    let isa = Isa::detect();
+                    solve(isa, &problem, 0b11111, 8, stop, Rng::new(&[1]), &mut scratch, &control).unwrap();
+                    let mut kept = Kept::default();
+                    scratch.siblings.survivors(isa, threshold, &mut survivors);
+                    harvest(&mut kept, &scratch.siblings, &survivors, columns, &masks, threshold);
+                    assert!(kept.features.is_sorted_by(|a, b| a < b));
+                    assert!(kept.weights.iter().all(|w| w.abs() >= threshold && *w != 0.0));
+                    lanes(&kept)
+                };
+                let plain = learn(Rows::new(rows.entries(), &spans), Columns::Same);
+                let own = learn(gathered.rows, gathered.columns);
+                assert!(plain.iter().flatten().any(|w| *w != 0.0));
+                for (f, (a, b)) in plain.iter().zip(&own).enumerate() {
+                    for (lane, (a, b)) in a.iter().zip(b).enumerate() {
+                        // A weight at the threshold may fall on either side of it.
+                        let edge = a.abs().max(b.abs()) < threshold + 1e-3 && threshold > 0.0;
+                        assert!((a - b).abs() < 1e-3 || edge, "{loss:?} feature {f} lane {lane}: {a} {b}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -186,3 +186,101 @@ impl Gatherer {
         columns as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use std::collections::BTreeMap;
+
+    /// Rows of a few common features, some rare ones, some empty, some with explicit zeros.
+    fn random(seed: u64, rows: usize, cols: u32) -> Csr {
+        let mut rng = Rng::new(&[seed]);
+        let (mut indptr, mut indices, mut values) = (vec![0], vec![], vec![]);
+        for i in 0..rows {
+            for j in 0..cols {
+                if i % 7 != 3 && rng.below(if j < 8 { 2 } else { cols / 3 }) == 0 {
+                    indices.push(j);
+                    values.push(rng.below(9) as f32 * 0.5 - 2.0);
+                }
+            }
+            indptr.push(indices.len());
+        }
+        Csr::new(rows, cols as usize, indptr, indices, values).unwrap()
+    }
+
+    /// What was gathered, in the features of the whole matrix.
+    fn unpack(gathered: &Gathered<'_>) -> Vec<BTreeMap<u32, f32>> {
+        let mut out: Vec<BTreeMap<u32, f32>> = Vec::new();
+        let name: BTreeMap<u32, u32> = match gathered.columns {
+            Columns::Same => (0..gathered.rows.cols() as u32).map(|j| (j, j)).collect(),
+            Columns::Own { features, homes, .. } => {
+                homes.iter().zip(features).filter(|(h, _)| *h & LONE == 0).map(|(h, f)| (*h, *f)).collect()
+            }
+        };
+        assert_eq!(name.len(), gathered.rows.cols());
+        for i in 0..gathered.rows.len() {
+            let (_, idx, val) = gathered.rows.row(i);
+            out.push(idx.iter().map(|j| name[j]).zip(val.iter().copied()).collect());
+        }
+        if let Columns::Own { features, homes, lone } = gathered.columns {
+            assert!(features.is_sorted_by(|a, b| a < b));
+            for (f, h) in features.iter().zip(homes).filter(|(_, h)| *h & LONE != 0) {
+                let (row, value) = lone[(h & !LONE) as usize];
+                assert_eq!(out[row as usize].insert(*f, value), None);
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn gathered_rows_are_the_rows() {
+        let mut gatherer = Gatherer::default();
+        let (mut direct, mut own) = (0, 0);
+        for seed in 0..40 {
+            let x = random(seed, 60, 12 + seed as u32 % 3 * 70);
+            let data = TrainRows::new(&x, seed % 2 == 0);
+            let mut rng = Rng::new(&[seed, 1]);
+            // The same memory serves nodes of every size.
+            let chosen: Vec<u32> = (0..60).filter(|_| rng.below(6) < 1 + seed as u32 % 6).collect();
+            let gathered = gatherer.gather(&data, data.entries(), &chosen);
+            let want: Vec<BTreeMap<u32, f32>> = chosen
+                .iter()
+                .map(|i| data.row(*i as usize))
+                .map(|(idx, val)| idx.iter().copied().zip(val.iter().copied()).collect())
+                .collect();
+            assert_eq!(unpack(&gathered), want, "seed {seed}");
+            let count = |f: &u32| want.iter().filter(|r| r.contains_key(f)).count();
+            if let Columns::Own { features, homes, .. } = gathered.columns {
+                own += 1;
+                for (f, h) in features.iter().zip(homes) {
+                    assert_eq!(h & LONE != 0, count(f) == 1, "seed {seed} feature {f}");
+                }
+            } else {
+                direct += 1;
+            }
+            for (i, row) in want.iter().enumerate() {
+                let span = gathered.rows.row(i).0;
+                let square = |lone: bool| {
+                    row.iter().filter(|(f, _)| !lone || count(f) == 1).map(|(_, v)| v * v).sum::<f32>()
+                };
+                assert!((span.squared - square(false)).abs() < 1e-4, "seed {seed} row {i}");
+                let lone = if let Columns::Own { .. } = gathered.columns { square(true) } else { 0.0 };
+                assert!((span.lone - lone).abs() < 1e-4, "seed {seed} row {i}");
+            }
+        }
+        assert!(direct > 3 && own > 3, "{direct} {own}");
+    }
+
+    #[test]
+    fn rows_are_scaled_only_where_it_is_asked_for_and_needed() {
+        let x = Csr::new(3, 2, vec![0, 2, 2, 3], vec![0, 1, 1], vec![3.0, 4.0, -0.5]).unwrap();
+        let scaled = TrainRows::new(&x, true);
+        assert_eq!(scaled.values(), [0.6, 0.8, -1.0]);
+        assert_eq!(scaled.squared, [1.0, 0.0, 1.0]);
+        let plain = TrainRows::new(&x, false);
+        assert_eq!((plain.values(), &plain.squared[..]), (x.values(), &[25.0, 0.0, 0.25][..]));
+        let unit = Csr::new(2, 2, vec![0, 1, 1], vec![1], vec![1.0]).unwrap();
+        assert!(matches!(TrainRows::new(&unit, true).values, Cow::Borrowed(_)));
+    }
+}

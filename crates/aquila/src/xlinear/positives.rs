@@ -35,19 +35,21 @@ impl Positives {
         }
     }
 
-    /// Carries the rows' labels (non-zero entries) up the tree: one `Positives` a layer.
+    /// Carries the rows' labels (non-zero entries) up the tree: one `Positives` a layer. `values` stand in for those
+    /// of `y` and are summed on the way; a sum of 0 is a pair all the same.
     ///
     /// A label with several slots is positive at each of them. Cost: non-zeros of `y` × slots a label × layers.
-    pub fn of_labels(y: &Csr, tree: &LabelTree) -> Vec<Self> {
+    pub fn of_labels(y: &Csr, values: &[f32], tree: &LabelTree) -> Vec<Self> {
         let layers = tree.layers();
         let places = Places::new(tree);
         let mut found: Vec<Vec<(u32, f32)>> = vec![Vec::new(); layers.len()];
         let mut by_row: Vec<(Vec<usize>, Vec<u32>, Vec<f32>)> = vec![(vec![0], vec![], vec![]); layers.len()];
-        for row in y.iter_rows() {
+        for (i, row) in y.iter_rows().enumerate() {
             found.iter_mut().for_each(Vec::clear);
-            for (label, value) in row.iter().filter(|e| e.1 != 0.0) {
+            let values = &values[y.indptr()[i]..y.indptr()[i + 1]];
+            for ((label, _), value) in row.iter().zip(values).filter(|((_, present), _)| *present != 0.0) {
                 for &(layer, column) in places.slots(label) {
-                    found[layer as usize].push((column, value));
+                    found[layer as usize].push((column, *value));
                 }
             }
             for t in (0..layers.len()).rev() {
@@ -173,5 +175,131 @@ impl Places {
 
     fn slots(&self, label: u32) -> &[(u32, u32)] {
         &self.slots[self.starts[label as usize] as usize..self.starts[label as usize + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use crate::tree::TreeLayer;
+    use std::collections::BTreeMap;
+
+    /// Two to four children a node, slots in every layer, `copies` labels with a second slot.
+    fn random_tree(rng: &mut Rng, labels: u32, copies: usize) -> LabelTree {
+        let mut layers = vec![];
+        let mut nodes = 1;
+        while layers.len() < 3 {
+            let (mut starts, mut of) = (vec![0], vec![]);
+            for _ in 0..nodes {
+                of.extend(std::iter::repeat_n(NODE, 2 + rng.below(3) as usize));
+                starts.push(of.len() as u32);
+            }
+            nodes = of.len();
+            layers.push(TreeLayer { starts, labels: of });
+        }
+        // Every node of the last layer gets a leaf; the labels hang anywhere.
+        let mut hang: Vec<Vec<Vec<u32>>> = layers.iter().map(|l| vec![vec![]; l.parents()]).collect();
+        hang.push((0..nodes as u32).map(|n| vec![n % labels]).collect());
+        let again = (0..copies).map(|_| rng.below(labels)).collect::<Vec<_>>();
+        for label in (0..labels).chain(again) {
+            let t = rng.below(4) as usize;
+            let parents = hang[t].len() as u32;
+            let own = &mut hang[t][rng.below(parents) as usize];
+            if !own.contains(&label) {
+                own.push(label);
+            }
+        }
+        for label in 0..labels {
+            if !hang.iter().flatten().flatten().any(|l| *l == label) {
+                hang[0][0].push(label);
+            }
+        }
+        layers.push(TreeLayer { starts: (0..=nodes as u32).collect(), labels: vec![NODE; 0] });
+        let layers = layers.iter().zip(&hang).map(|(layer, hang)| {
+            let (mut starts, mut of) = (vec![0], vec![]);
+            for (p, own) in hang.iter().enumerate() {
+                if layer.columns() > 0 {
+                    of.extend_from_slice(&layer.labels[layer.children(p)]);
+                }
+                of.extend_from_slice(own);
+                starts.push(of.len() as u32);
+            }
+            TreeLayer { starts, labels: of }
+        });
+        LabelTree::new(labels as usize, layers.collect()).unwrap()
+    }
+
+    /// The slots at and below a column, label by label.
+    fn below(tree: &LabelTree, t: usize, column: usize) -> Vec<u32> {
+        let layer = &tree.layers()[t];
+        if layer.labels[column] != NODE {
+            return vec![layer.labels[column]];
+        }
+        let node = layer.labels[..column].iter().filter(|l| **l == NODE).count();
+        tree.layers()[t + 1].children(node).flat_map(|c| below(tree, t + 1, c)).collect()
+    }
+
+    fn random_labels(rng: &mut Rng, rows: usize, labels: u32) -> Csr {
+        let (mut indptr, mut indices, mut values) = (vec![0], vec![], vec![]);
+        for _ in 0..rows {
+            for l in 0..labels {
+                if rng.below(4) == 0 {
+                    indices.push(l);
+                    values.push(rng.below(4) as f32 * 0.5); // some explicit zeros
+                }
+            }
+            indptr.push(indices.len());
+        }
+        Csr::new(rows, labels as usize, indptr, indices, values).unwrap()
+    }
+
+    #[test]
+    fn pairs_are_what_a_walk_down_from_each_child_finds() {
+        for seed in 0..60 {
+            let mut rng = Rng::new(&[seed]);
+            let tree = random_tree(&mut rng, 12, seed as usize % 9);
+            let y = random_labels(&mut rng, 15, 12);
+            let weights: Vec<f32> = (0..y.nnz()).map(|_| rng.below(5) as f32).collect();
+            let layers = Positives::of_labels(&y, &weights, &tree);
+            assert_eq!(layers.len(), tree.layers().len());
+            for (t, layer) in tree.layers().iter().enumerate() {
+                for p in 0..layer.parents() {
+                    // (row, child) with the sum over its slots, in this order.
+                    let mut want: BTreeMap<(u32, u32), f32> = BTreeMap::new();
+                    for (child, column) in layer.children(p).enumerate() {
+                        for slot in below(&tree, t, column) {
+                            for i in 0..y.rows() {
+                                let span = y.indptr()[i]..y.indptr()[i + 1];
+                                for e in span.filter(|e| y.indices()[*e] == slot && y.values()[*e] != 0.0) {
+                                    *want.entry((i as u32, child as u32)).or_default() += weights[e];
+                                }
+                            }
+                        }
+                    }
+                    let pairs = layers[t].of(p);
+                    let keys: Vec<_> =
+                        pairs.rows.iter().copied().zip(pairs.children.iter().copied()).collect();
+                    assert_eq!(
+                        keys,
+                        want.keys().copied().collect::<Vec<_>>(),
+                        "seed {seed} layer {t} node {p}"
+                    );
+                    assert_eq!(pairs.values, want.values().copied().collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lists_of_rows_are_put_together() {
+        let a = Positives::of_rows(&[vec![1, 4], vec![], vec![2]]);
+        let b = Positives::of_rows(&[vec![0], vec![3, 5], vec![]]);
+        let both = a.and(b);
+        let rows: Vec<_> = (0..3).map(|p| both.of(p).rows.to_vec()).collect();
+        assert_eq!(rows, [vec![1, 4, 0], vec![3, 5], vec![2]]);
+        let none = Positives::none(3).and(both.clone());
+        assert_eq!(none, both);
+        assert!(Positives::none(2).of(1).rows.is_empty());
     }
 }

@@ -26,7 +26,8 @@ pub struct TrainInputs {
     pub tree: Option<LabelTree>,
     /// Label vectors of the user's own (labels × anything) instead of PIFA or PII.
     pub label_vectors: Option<Csr>,
-    /// Relevance of each label of each row, with exactly the labels' pattern.
+    /// Relevance of each label of each row, with exactly the labels' pattern. At 0 the row still has the label, and its
+    /// error there costs nothing.
     pub relevance: Option<Csr>,
     /// Further negatives: rows × labels; a row learns at every leaf of a listed label though the tree would not
     /// show it there.
@@ -160,10 +161,10 @@ fn run(
         label_names: inputs.label_names,
         metadata: inputs.metadata,
     };
-    let weights = inputs.relevance.as_ref().unwrap_or(y);
-    let mut positives = Positives::of_labels(weights, &tree);
+    let weights = inputs.relevance.as_ref().unwrap_or(y).values();
+    let mut positives = Positives::of_labels(y, weights, &tree);
     relevance::scale(&mut positives, params.solver.relevance_norm);
-    let more = inputs.negatives.as_ref().map(|n| Positives::of_labels(n, &tree));
+    let more = inputs.negatives.as_ref().map(|n| Positives::of_labels(n, n.values(), &tree));
     let weighted = |t: usize| match params.solver.relevance {
         Relevance::Off => false,
         Relevance::Induce => true,

@@ -1,0 +1,181 @@
+//! Random numbers, small data sets and trees for the tests of training; nothing of it comes from the engine.
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
+use aquila::control::Control;
+use aquila::tree::{LabelTree, NODE, TreeLayer};
+use aquila::{Csr, ErrorCode, Features, Result};
+
+/// A small generator (xorshift): tests must not depend on the engine's.
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        ((self.next() >> 33) as usize) % n
+    }
+
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+    }
+}
+
+/// A control with these threads and this seed.
+pub fn control(threads: usize, seed: u64) -> Control {
+    let mut control = Control::with_threads(threads);
+    control.seed = seed;
+    control
+}
+
+/// Rows of (column, value), columns ascending.
+pub type Lists = Vec<Vec<(u32, f32)>>;
+
+/// Rows as a checked matrix.
+pub fn csr(cols: usize, rows: &[Vec<(u32, f32)>]) -> Csr {
+    let mut indptr = vec![0];
+    rows.iter().for_each(|r| indptr.push(indptr.last().unwrap() + r.len()));
+    let (indices, values) = rows.iter().flatten().copied().unzip();
+    Csr::new(rows.len(), cols, indptr, indices, values).unwrap()
+}
+
+/// A matrix as rows of (column, value).
+pub fn lists(m: &Csr) -> Lists {
+    m.iter_rows().map(|r| r.iter().collect()).collect()
+}
+
+/// Random rows; about `density` of the entries are there, some rows are empty.
+pub fn random_rows(rng: &mut Rng, rows: usize, cols: usize, density: f64) -> Lists {
+    let entry = |rng: &mut Rng, j| (rng.unit() < density).then(|| (j, (rng.unit() * 2.0 - 0.6) as f32));
+    (0..rows).map(|_| (0..cols as u32).filter_map(|j| entry(rng, j)).collect()).collect()
+}
+
+/// Rows whose labels can be told from their features: each label owns three features, a row shows the features of its
+/// one or two labels and some noise.
+pub fn separable(seed: u64, rows: usize, labels: usize) -> (Features, Csr) {
+    let mut rng = Rng::new(seed);
+    let cols = labels * 3 + 20;
+    let (mut x, mut y) = (Lists::new(), Lists::new());
+    for i in 0..rows {
+        let mut own = vec![(i % labels) as u32];
+        if rng.below(3) == 0 {
+            own.push(rng.below(labels) as u32);
+        }
+        own.sort_unstable();
+        own.dedup();
+        let mut row: Vec<(u32, f32)> = Vec::new();
+        for l in &own {
+            row.extend((0..3).map(|k| (l * 3 + k, 1.0 + rng.unit() as f32)));
+        }
+        row.extend((0..3).map(|_| ((labels * 3 + rng.below(20)) as u32, 0.5)));
+        row.sort_by_key(|e| e.0);
+        row.dedup_by_key(|e| e.0);
+        x.push(row);
+        y.push(own.into_iter().map(|l| (l, 1.0)).collect());
+    }
+    (csr(cols, &x).into(), csr(labels, &y))
+}
+
+/// A tree of mixed depth, two to five children a node, in which some labels have several slots.
+pub fn random_tree(rng: &mut Rng, labels: usize, copies: usize) -> LabelTree {
+    let mut todo: Vec<u32> = (0..labels as u32).collect();
+    todo.extend((0..copies).map(|_| rng.below(labels) as u32));
+    rng.shuffle(&mut todo);
+    let mut layers = Vec::new();
+    let mut nodes = 1;
+    while nodes > 0 {
+        let mut layer = TreeLayer { starts: vec![0], labels: Vec::new() };
+        let last = layers.len() >= 3 || todo.len() <= nodes * 3;
+        let mut inner = 0;
+        for node in 0..nodes {
+            let mut own: Vec<u32> = Vec::new();
+            let take = if !last {
+                2 + rng.below(4)
+            } else if node + 1 == nodes {
+                todo.len()
+            } else {
+                todo.len() / (nodes - node)
+            };
+            for _ in 0..take {
+                // A node of the last layer needs a label, whatever is left.
+                if !last && (inner == 0 || rng.below(3) > 0) {
+                    own.push(NODE);
+                    inner += 1;
+                } else if let Some(label) = todo.pop()
+                    && !own.contains(&label)
+                {
+                    own.push(label);
+                }
+            }
+            if own.is_empty() {
+                own.push(rng.below(labels) as u32);
+            }
+            layer.labels.extend(own);
+            layer.starts.push(layer.labels.len() as u32);
+        }
+        layers.push(layer);
+        nodes = inner;
+    }
+    // A second slot under one node is left out above: a label may have lost its only one.
+    let top = &mut layers[0];
+    let seen: Vec<u32> = todo;
+    let missing: Vec<u32> = seen.into_iter().filter(|l| !top.labels.contains(l)).collect();
+    for label in missing {
+        if !top.labels.contains(&label) {
+            top.labels.push(label);
+        }
+    }
+    for label in 0..labels as u32 {
+        if !layers.iter().any(|l| l.labels.contains(&label)) {
+            layers[0].labels.push(label);
+        }
+    }
+    layers[0].starts[1] = layers[0].labels.len() as u32;
+    LabelTree::new(labels, layers).unwrap()
+}
+
+/// For each column of each layer, the labels at and below it, ascending; a slow walk down from every column.
+pub fn labels_below(tree: &LabelTree) -> Vec<Vec<Vec<u32>>> {
+    fn walk(tree: &LabelTree, t: usize, column: usize, out: &mut Vec<u32>) {
+        let layer = &tree.layers()[t];
+        if layer.labels[column] != NODE {
+            out.push(layer.labels[column]);
+            return;
+        }
+        let node = layer.labels[..column].iter().filter(|l| **l == NODE).count();
+        tree.layers()[t + 1].children(node).for_each(|c| walk(tree, t + 1, c, out));
+    }
+    let of = |t: usize, c: usize| {
+        let mut out = Vec::new();
+        walk(tree, t, c, &mut out);
+        out.sort_unstable();
+        out
+    };
+    (0..tree.layers().len()).map(|t| (0..tree.layers()[t].columns()).map(|c| of(t, c)).collect()).collect()
+}
+
+/// Requires this code, and these words in the message.
+pub fn refused<T>(result: Result<T>, code: ErrorCode, words: &[&str]) {
+    let e = match result {
+        Ok(_) => panic!("expected {code}, but it went through"),
+        Err(e) => e,
+    };
+    assert_eq!(e.code(), code, "{e}");
+    for word in words {
+        assert!(e.message().contains(word), "\"{e}\" does not name \"{word}\"");
+    }
+}
