@@ -230,7 +230,9 @@ pub fn forecast<'env>(
 ) -> Result<Object<'env>> {
     let (x, y) = (x.features()?, y.features()?);
     let params: TrainParams = params::read(&options)?;
-    let work = move |_: &aquila::Control| Ok(engine::forecast(&x, y.sparse(), &params));
+    let work = move |control: &aquila::Control| {
+        Ok(engine::forecast(&x, y.sparse(), &params, control.thread_count()))
+    };
     job::run(env, "forecast", control, work, |_, bytes| Ok(bytes as f64))
 }
 

@@ -89,7 +89,7 @@ fn parameters_out_of_range_are_named() {
 fn a_limit_below_the_forecast_is_kept() {
     let (x, y) = separable(1, 200, 20);
     let p = TrainParams::default();
-    let need = forecast(&x, &y, &p);
+    let need = forecast(&x, &y, &p, 1);
     let mut c = control(1, 0);
     c.memory_limit = need - 1;
     let words = ["MB", "raise the limit", "tree.vectorEntries"];

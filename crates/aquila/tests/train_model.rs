@@ -614,5 +614,5 @@ fn the_report_and_the_parts_tell_what_was_done() {
     assert_eq!((info.parts.params, info.features, info.labels), (small(), x.cols(), 10));
     let parts = [report.label_vectors, report.tree, report.layers, report.layout];
     assert!(parts.iter().all(|s| *s >= 0.0) && parts.iter().sum::<f64>() <= report.total + 1e-3);
-    assert_eq!(report.forecast_bytes, aquila::xlinear::forecast(&x, &y, &small()));
+    assert_eq!(report.forecast_bytes, aquila::xlinear::forecast(&x, &y, &small(), 2));
 }

@@ -66,7 +66,7 @@ pub fn train(
 ) -> Result<(Model, TrainReport)> {
     params.check()?;
     check(x, y, params, &inputs)?;
-    let forecast_bytes = forecast(x, y, params);
+    let forecast_bytes = forecast(x, y, params, control.thread_count());
     if control.memory_limit > 0 && forecast_bytes > control.memory_limit {
         fail!(
             MemoryLimit,
@@ -313,26 +313,59 @@ fn matcher(tree: &LabelTree, t: usize) -> Result<LabelTree> {
     LabelTree::new(other as usize, layers)
 }
 
-/// The forecast peak of memory of such a training, in bytes, the two matrices included.
+/// The forecast peak of memory of such a training on this many threads, in bytes, the two matrices included.
 ///
-/// It counts what is known (the matrices, a scaled copy, the label vectors twice while the tree is built, the
-/// solver's state on each thread) and estimates the weights by the entries of positive rows, an upper bound on all
-/// sets that we measured.
-pub fn forecast(x: &Features, y: &Csr, params: &TrainParams) -> u64 {
-    let (n, d, labels) = (x.rows() as u64, x.cols() as u64, y.cols() as u64);
-    let nnz = x.sparse().nnz() as u64 + x.dense().map_or(0, |d| d.values().len() as u64);
-    let a_row = nnz.div_ceil(n.max(1));
-    let matrices = x.sparse().bytes() + x.dense().map_or(0, |d| d.values().len() as u64 * 4) + y.bytes();
-    let kept = match params.tree.vector_entries {
+/// It is the largest of four stages, each a sum of what is known (the matrices, a scaled copy, label vectors while
+/// they are built and split, each thread's solver) and of the weights, which are estimated: at a threshold of 0.1 a
+/// label keeps no more weights than its own rows have entries on all sets that we measured; a lower threshold lets
+/// in features of its siblings' rows, by a power law fitted to the same sets. Tests hold the forecast between one and
+/// three times the peak that an allocator counts.
+pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> u64 {
+    let (n, d, labels, threads) = (x.rows() as f64, x.cols() as f64, y.cols() as f64, threads.max(1) as f64);
+    let dense = x.dense().map_or(0.0, |d| d.values().len() as f64);
+    let nnz = x.sparse().nnz() as f64 + dense;
+    let pairs = y.nnz() as f64;
+    let (tree, solver) = (&params.tree, &params.solver);
+
+    let joined = if dense > 0.0 { 8.0 * (nnz + n) } else { 0.0 };
+    let matrices = x.sparse().bytes() as f64 + 4.0 * dense + y.bytes() as f64 + joined;
+    let scaled = 8.0 * n + if params.model.normalize { 4.0 * nnz } else { 0.0 };
+    // Entries of the rows of all labels together: most that their vectors can hold.
+    let support = pairs * nnz / n.max(1.0);
+    let entries = match tree.vector_entries {
         0 => d,
-        k => u64::from(k),
+        most => d.min(f64::from(most)),
     };
-    let support = y.nnz() as u64 * a_row;
-    let vectors = support.min(labels * kept.min(d)) * 8;
-    let block = 64 * (n + d);
-    let weights = support.min(labels * d);
-    let bytes = params.model.weights_bytes();
-    let blocks = weights * (5 + bytes) / 2;
-    let layout = weights * (2 + bytes) / 2;
-    matrices + nnz * 4 + (vectors * 5 / 2).max(2 * block + blocks + layout)
+    let vectors = 8.0 * support.min(labels * entries);
+    // Lists of a number or two for each label, in the stages where labels are many.
+    let lists = 100.0 * labels;
+    let centres = match tree.split {
+        SplitKind::Balanced => 24.0 * d,
+        SplitKind::Kary => 4.0 * d * f64::from(tree.arity).min(labels),
+    };
+    let building = matrices + scaled + lists + 8.0 * pairs + (2.5 * vectors + 4.0 * d * threads);
+    let splitting = matrices + scaled + lists + (2.0 * vectors + 24.0 * d).max(vectors + centres);
+
+    let leaves = (labels / f64::from(tree.max_leaf.max(1))).max(1.0);
+    let layers = 1.0 + (leaves.ln() / f64::from(tree.arity.max(2)).ln()).ceil().max(0.0);
+    let spread =
+        (0.1 / f64::from(solver.threshold).max(1e-9)).powf(0.6).clamp(1.0, f64::from(tree.max_leaf).max(1.0));
+    let mut weights = (labels * d).min(support * spread);
+    if solver.max_weights > 0 {
+        weights = weights.min((labels + leaves) * f64::from(solver.max_weights));
+    }
+    let width = params.model.weights_bytes() as f64;
+    let blocks = weights * (3.0 + width);
+    // Of a node of all rows: its features with their columns, and what each row has in 16 lanes.
+    let used = d.min(nnz);
+    let weighted = if solver.relevance == Relevance::Off { 0.0 } else { 64.0 };
+    let worker =
+        n * (110.0 + weighted) + 4.25 * d + 16.0 * used + 72.0 * d.min(nnz / 2.0) + 8.0 * nnz.min(4.0 * d);
+    let matcher = match solver.negatives {
+        Negatives::Siblings => 0.0,
+        _ => 24.0 * n * f64::from(solver.matcher_beam).min(leaves),
+    };
+    let learning = matrices + scaled + lists + 24.0 * pairs * layers + worker * threads + blocks + matcher;
+    let laying = matrices + lists + blocks + 2.0 * weights * (1.5 + width) + 2.0 * weights + 12.0 * d;
+    building.max(splitting).max(learning).max(laying) as u64
 }
