@@ -70,7 +70,8 @@ fn what_does_not_fit_is_named() {
 #[test]
 fn parameters_out_of_range_are_named() {
     let (x, y) = separable(1, 30, 5);
-    let set: [(&str, fn(&mut TrainParams)); 6] = [
+    type Set = fn(&mut TrainParams);
+    let set: [(&str, Set); 6] = [
         ("tree.maxLeaf", |p| p.tree.max_leaf = 0),
         ("tree.arity", |p| p.tree.arity = 1),
         ("solver.cp", |p| p.solver.cp = f32::NAN),

@@ -106,7 +106,7 @@ proptest! {
         let x = csr(12, &x);
         let y = csr(1, &vec![vec![(0, 1.0)]; x.rows()]);
         let got = pifa(&x, x.values(), &y.transpose(), keep, &Control::default()).unwrap();
-        let mut sums = vec![0i32; 12];
+        let mut sums = [0i32; 12];
         entries.iter().flatten().for_each(|(j, v)| sums[*j as usize] += i32::from(*v));
         let mut sizes: Vec<i32> = sums.iter().map(|s| s.abs()).filter(|s| *s > 0).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));

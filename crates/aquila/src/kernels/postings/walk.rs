@@ -314,7 +314,7 @@ fn section<C: Codes, S: Steps<C>>(
         let bits = at;
         let bases = at + span.div_ceil(8);
         let shift = group_shift(masks, n, span);
-        let groups = (span + (1 << shift) - 1 >> shift) - 1;
+        let groups = ((span + (1 << shift) - 1) >> shift) - 1;
         at = bases + groups * if masks && layer.words == 1 { 2 * count } else { count };
         let end = s.place::<C>(layer, at)?;
         // SAFETY: the section's end was checked just now.
