@@ -53,6 +53,11 @@ impl Control {
         Self { threads, ..Self::default() }
     }
 
+    /// The same without a listener, for calls inside a call.
+    pub fn quiet(&self) -> Self {
+        Self { progress: None, ..self.clone() }
+    }
+
     /// The flag that cancels the call once it is true.
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancel)

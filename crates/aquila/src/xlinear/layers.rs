@@ -16,8 +16,8 @@ use crate::kernels::dcd::{DualLoss, Entries, Problem, Siblings, Step};
 use crate::linear::{Kept, REST, Scratch, Stop, solve};
 use crate::rng::Rng;
 use crate::tree::TreeLayer;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// One layer to be trained.
@@ -48,8 +48,12 @@ pub struct Trainer<'a> {
     pub control: &'a Control,
     /// Labels of the input, for progress.
     pub labels: usize,
+    /// Columns of all layers, for progress.
+    pub columns: u64,
     /// When training began, for progress.
     pub since: Instant,
+    /// When the first of its layers began, for progress.
+    pub begun: Instant,
 }
 
 /// What a relevance of 0 is taken for: the row is not the label's negative, and its error costs next to nothing.
@@ -64,15 +68,17 @@ struct Task {
 }
 
 impl Trainer<'_> {
-    /// Trains the layers; blocks come back ordered by layer, parent and first child.
-    pub fn train(&self, jobs: &[LayerJob<'_>]) -> Result<Vec<Block>> {
+    /// Trains the layers, `before` columns after the first; blocks come back ordered by layer, parent and first
+    /// child.
+    pub fn train(&self, jobs: &[LayerJob<'_>], before: u64) -> Result<Vec<Block>> {
         let tasks = self.tasks(jobs);
         let total: u64 = tasks.iter().map(|t| t.cost).sum();
         let columns: u64 = jobs.iter().map(|j| j.layer.columns() as u64).sum();
-        let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let next = AtomicUsize::new(0);
+        // Held while the listener is told, so that it never hears of less than before.
+        let done = Mutex::new(0u64);
         let results: Mutex<Vec<Block>> = Mutex::new(Vec::new());
         let failure = Mutex::new(None);
-        let begin = Instant::now();
         let entries = self.rows.entries();
         rayon::scope(|scope| {
             for _ in 0..rayon::current_num_threads().min(tasks.len()) {
@@ -83,16 +89,18 @@ impl Trainer<'_> {
                             failure.lock().expect("no panic holds this lock").get_or_insert(e);
                             return;
                         }
-                        let sum = done.fetch_add(task.cost, Ordering::Relaxed) + task.cost;
-                        let share = sum as f64 / total.max(1) as f64;
+                        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                        *done += task.cost;
+                        let now = before + (*done as f64 / total.max(1) as f64 * columns as f64) as u64;
+                        let share = now as f64 / self.columns.max(1) as f64;
                         self.control.report(&Progress {
                             stage: "layers",
-                            done: (share * columns as f64) as u64,
-                            total: columns,
+                            done: now,
+                            total: self.columns,
                             rows: self.rows.rows() as u64,
                             labels: self.labels as u64,
                             seconds: self.since.elapsed().as_secs_f64(),
-                            eta: begin.elapsed().as_secs_f64() * (1.0 - share) / share.max(1e-9),
+                            eta: self.begun.elapsed().as_secs_f64() * (1.0 - share) / share.max(1e-9),
                         });
                     }
                     results.lock().expect("no panic holds this lock").append(&mut worker.blocks);

@@ -16,6 +16,7 @@ use super::{
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
+use crate::params::Params;
 use crate::tree::{self, Bisection, Clustering, LabelTree, NODE, Shape, Split, TreeLayer};
 use std::time::Instant;
 
@@ -63,7 +64,8 @@ pub fn train(
     inputs: TrainInputs,
     control: &Control,
 ) -> Result<(Model, TrainReport)> {
-    check(x, y, &inputs)?;
+    params.check()?;
+    check(x, y, params, &inputs)?;
     let forecast_bytes = forecast(x, y, params);
     if control.memory_limit > 0 && forecast_bytes > control.memory_limit {
         fail!(
@@ -77,7 +79,7 @@ pub fn train(
     control.install(|| run(x, y, params, inputs, forecast_bytes, control))?
 }
 
-fn check(x: &Features, y: &Csr, inputs: &TrainInputs) -> Result<()> {
+fn check(x: &Features, y: &Csr, params: &TrainParams, inputs: &TrainInputs) -> Result<()> {
     let (rows, labels) = (x.rows(), y.cols());
     if rows != y.rows() {
         fail!(ShapeMismatch, "x has {rows} rows but y has {}", y.rows());
@@ -105,6 +107,16 @@ fn check(x: &Features, y: &Csr, inputs: &TrainInputs) -> Result<()> {
         if let Some(v) = r.values().iter().find(|v| **v < 0.0) {
             fail!(InvalidArgument, "Expected relevances of at least 0 but received {v}");
         }
+    }
+    if params.solver.relevance != Relevance::Off
+        && inputs.relevance.is_none()
+        && let Some(v) = y.values().iter().find(|v| **v < 0.0)
+    {
+        fail!(
+            InvalidArgument,
+            "y has a value of {v}, and solver.relevance weighs by y's values: they must be at least 0, or give \
+             relevances"
+        );
     }
     if let Some(n) = &inputs.negatives
         && (n.rows() != rows || n.cols() != labels)
@@ -153,7 +165,16 @@ fn run(
     };
     report.tree = lap();
     let format = WeightFormat::new(params.model.weights, params.solver.threshold);
-    let trainer = Trainer { rows: &rows, params: &params.solver, format, control, labels: y.cols(), since };
+    let trainer = Trainer {
+        rows: &rows,
+        params: &params.solver,
+        format,
+        control,
+        labels: y.cols(),
+        columns: tree.layers().iter().map(|l| l.columns() as u64).sum(),
+        since,
+        begun: Instant::now(),
+    };
     let parts = ModelParts {
         features: x.cols(),
         params: params.clone(),
@@ -180,15 +201,16 @@ fn run(
     let given = |t: usize| more.as_ref().map(|m: &Vec<Positives>| &m[t]);
     let blocks = if params.solver.negatives == Negatives::Siblings {
         let jobs: Vec<_> = (0..tree.layers().len()).map(|t| LayerJob { more: given(t), ..job(t) }).collect();
-        trainer.train(&jobs)?
+        trainer.train(&jobs, 0)?
     } else {
-        let mut blocks = Vec::new();
+        let (mut blocks, mut before) = (Vec::new(), 0);
         for t in 0..tree.layers().len() {
             let mut learn = given(t).cloned().unwrap_or_else(|| Positives::none(tree.layers()[t].parents()));
             if t > 0 {
                 learn = learn.and(matched(&x, &tree, t, &parts, format, &blocks, params, control)?);
             }
-            blocks.extend(trainer.train(&[LayerJob { more: Some(&learn), ..job(t) }])?);
+            blocks.extend(trainer.train(&[LayerJob { more: Some(&learn), ..job(t) }], before)?);
+            before += tree.layers()[t].columns() as u64;
         }
         blocks
     };
@@ -251,9 +273,11 @@ fn matched(
     let parts = ModelParts { label_names: Vec::new(), ..parts.clone() };
     let top = matcher(tree, t)?;
     let nodes = tree.layers()[t].parents();
+    let control = &control.quiet();
     let model = Model::assemble(parts, &top, format, blocks.to_vec(), control)?;
     let search = PredictParams {
-        k: top.labels() as u32,
+        // The best nodes, whatever slots of upper layers stand between them.
+        k: params.solver.matcher_beam.saturating_add((top.labels() - nodes) as u32),
         beam: params.solver.matcher_beam,
         ..PredictParams::default()
     };
