@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -140,7 +141,7 @@ const results = {
 
 describe('the texts', () => {
   it('show figures, ratios and refusals', () => {
-    const text = markdown(results, 'x.svg')
+    const text = markdown(results, 'x.svg').replaceAll(/ +/g, ' ')
     expect(text).toContain('at commit 0123456789 with uncommitted changes; A & B <C>, 2 cores, 16 GB')
     expect(text).toContain('| pecos, a | 4.00× | 4.00× | 4.00× | 1.00× | 1.00× |')
     expect(text).toContain('| **pecos, geometric mean of all sets** | 8.00× |')
@@ -151,6 +152,14 @@ describe('the texts', () => {
     expect(section(busy)).toContain('up to 50 %')
     for (const line of text.split('\n').filter((line: string) => line.startsWith('| gone')))
       expect(line.split('|').length).toBe(13)
+  })
+
+  it('are in the form that the formatter keeps', () => {
+    const text = fill(`# A\n\n${BEGIN}\n${END}\n`, section(results, 'x.svg'))
+    const biome = join(root, 'node_modules/@biomejs/biome/bin/biome')
+    const options = { cwd: root, input: text, encoding: 'utf8' } as const
+    const { stdout } = spawnSync(process.execPath, [biome, 'format', '--stdin-file-path=A.md'], options)
+    expect(stdout).toBe(text)
   })
 
   it('write numbers with the digits that count', () => {

@@ -24,9 +24,11 @@ export const PEERS = {
 }
 
 const children = new Set()
+let stopped = false
 
-/** Ends what is running. */
+/** Ends what is running; whoever waits for it waits for ever. */
 export function stopAll() {
+  stopped = true
   for (const child of children) child.kill('SIGKILL')
 }
 
@@ -51,7 +53,7 @@ export function call(program, args, { env, timeout = 0 } = {}) {
     const end = (settle, value) => {
       clearTimeout(timer)
       children.delete(child)
-      settle(value)
+      if (!stopped) settle(value)
     }
     child.on('error', (error) => end(reject, error))
     child.on('close', (code, signal) => {
