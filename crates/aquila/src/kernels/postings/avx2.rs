@@ -108,19 +108,6 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
     }
 
     #[inline(always)]
-    unsafe fn ones(self, area: &[u8], at: usize, count: usize) -> usize {
-        let (mut done, mut ones) = (0, 0);
-        while done < count {
-            // SAFETY: at most six bytes behind the items are read and masked away.
-            let four = unsafe { area.as_ptr().add(at + 2 * done).cast::<u64>().read_unaligned() };
-            let wanted = u64::MAX >> (64 - 16 * (count - done).min(4));
-            ones += (four & wanted).count_ones() as usize;
-            done += 4;
-        }
-        ones
-    }
-
-    #[inline(always)]
     unsafe fn entries(
         self,
         area: &[u8],

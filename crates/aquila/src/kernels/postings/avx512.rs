@@ -85,28 +85,6 @@ unsafe impl<C: Decode> Steps<C> for Avx512<C> {
     }
 
     #[inline(always)]
-    unsafe fn ones(self, area: &[u8], at: usize, count: usize) -> usize {
-        let mut done = 0;
-        // SAFETY: masked loads read the items alone.
-        unsafe {
-            let nibbles =
-                _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
-            let low = _mm512_set1_epi8(15);
-            let mut sum = _mm512_setzero_si512();
-            while done < count {
-                let mask = u32::MAX >> (32 - (count - done).min(32));
-                let v = _mm512_maskz_loadu_epi16(mask, area.as_ptr().add(at + 2 * done).cast());
-                let a = _mm512_shuffle_epi8(nibbles, _mm512_and_si512(v, low));
-                let b = _mm512_shuffle_epi8(nibbles, _mm512_and_si512(_mm512_srli_epi16::<4>(v), low));
-                let bytes = _mm512_add_epi8(a, b);
-                sum = _mm512_add_epi64(sum, _mm512_sad_epu8(bytes, _mm512_setzero_si512()));
-                done += 32;
-            }
-            _mm512_reduce_add_epi64(sum) as usize
-        }
-    }
-
-    #[inline(always)]
     unsafe fn entries(
         self,
         area: &[u8],

@@ -25,14 +25,6 @@ unsafe impl<C: Codes> Steps<C> for Scalar<C> {
     }
 
     #[inline(always)]
-    unsafe fn ones(self, area: &[u8], at: usize, count: usize) -> usize {
-        let bytes = area.get(at..at + 2 * count).unwrap_or(&[]);
-        let (eights, rest) = bytes.as_chunks();
-        let ones: u32 = eights.iter().map(|b| u64::from_le_bytes(*b).count_ones()).sum();
-        (ones + rest.iter().map(|b| b.count_ones()).sum::<u32>()) as usize
-    }
-
-    #[inline(always)]
     unsafe fn entries(
         self,
         area: &[u8],

@@ -137,9 +137,6 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
     /// The bytes from `at` to behind the `nth` byte that has bit 7 set; `len` if there are fewer within `len`.
     unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize;
 
-    /// The set bits of `count` u16.
-    unsafe fn ones(self, area: &[u8], at: usize, count: usize) -> usize;
-
     /// Queues up to 16 entries of a row: `child & mask` plus `base` with the weight times `x`, up to the last of
     /// the row. Returns how many there were in front of the end and whether the row ended.
     unsafe fn entries(
@@ -315,7 +312,7 @@ fn section<C: Codes, S: Steps<C>>(
         let bases = at + span.div_ceil(8);
         let shift = group_shift(masks, n, span);
         let groups = ((span + (1 << shift) - 1) >> shift) - 1;
-        at = bases + groups * if masks && layer.words == 1 { 2 * count } else { count };
+        at = bases + groups * count;
         let end = s.place::<C>(layer, at)?;
         // SAFETY: the section's end was checked just now.
         unsafe { bitmap::<C, S>(steps, layer, first, bits, bases, shift, &s, batch) };
@@ -331,7 +328,7 @@ fn section<C: Codes, S: Steps<C>>(
     let Batch { hits, entries, masks: masked } = batch;
     for hit in &hits[..found] {
         if masks {
-            s.mask_row::<C, S>(steps, layer, hit.row as usize, (0, 0), hit.active - 1, masked);
+            s.mask_row::<C, S>(steps, layer, hit.row as usize, hit.active - 1, masked);
         } else {
             s.entry_row::<C, S>(steps, layer, hit.row, 0, hit.active - 1, entries);
         }
@@ -352,13 +349,19 @@ struct Parsed {
 }
 
 impl Parsed {
+    /// Bytes of the table of what stands before every eight rows of masks.
+    #[inline(always)]
+    fn eights(&self) -> usize {
+        self.count * (self.rows.max(1) - 1 >> 3)
+    }
+
     /// Sets the places behind the list or bitmap, which ends at `at`. Returns the section's end if that is
     /// [`PAD`] bytes before the area's.
     #[inline(always)]
     fn place<C: Codes>(&mut self, layer: &Layer<'_>, at: usize) -> Option<usize> {
         let body = match (self.masks, layer.words) {
             (false, _) => self.n,
-            (true, 1) => 2 * self.rows,
+            (true, 1) => self.eights() + 2 * self.rows,
             (true, words) => (2 * words + self.count) * self.rows,
         };
         self.at = at;
@@ -393,27 +396,28 @@ impl Parsed {
         });
     }
 
-    /// Puts a row of masks at hand: row `row`, where as many rows and weights as `known` stand before a place at
-    /// or before it.
+    /// Puts a row of masks at hand.
     #[inline(always)]
     fn mask_row<C: Codes, S: Steps<C>>(
         &self,
         steps: S,
         layer: &Layer<'_>,
         row: usize,
-        known: (usize, usize),
         active: u32,
         at_hand: &mut Rows,
     ) {
         if row >= self.rows {
             return;
         }
-        let (table, rank, weights) = if layer.words == 1 {
-            (self.at + 2 * known.0, row - known.0, known.1)
+        let (table, rank, before) = if layer.words == 1 {
+            // The first eight have no number; what is read in its place is not used.
+            let number = self.at + self.count * ((row / 8).max(1) - 1);
+            (self.at + self.eights() + 16 * (row / 8), row % 8, number)
         } else {
-            let weights = number(layer.area, self.at + self.count * row, self.count).unwrap_or(0);
-            (self.at + self.count * self.rows + 2 * layer.words * row, 0, weights)
+            (self.at + self.count * self.rows + 2 * layer.words * row, 0, self.at + self.count * row)
         };
+        let known = layer.words > 1 || row >= 8;
+        let weights = if known { number(layer.area, before, self.count).unwrap_or(0) } else { 0 };
         let weights = weights.min(self.n);
         steps.prefetch(layer.area, table);
         steps.prefetch(layer.area, self.codes + (weights + 2 * rank) * C::BYTES);
@@ -483,8 +487,13 @@ unsafe fn add_masks<C: Codes, S: Steps<C>>(
     let rows = &mut at_hand.rows[..at_hand.len];
     if layer.words == 1 {
         for row in rows.iter_mut() {
-            // SAFETY: as the caller's.
-            let before = unsafe { steps.ones(layer.area, row.table, row.rank as usize) };
+            // SAFETY: 16 bytes from a mask on are within the padding.
+            let eight = unsafe {
+                let (low, high) =
+                    (steps.read8(layer.area, row.table), steps.read8(layer.area, row.table + 8));
+                u128::from(low) | u128::from(high) << 64
+            };
+            let before = (eight & !(u128::MAX << (16 * (row.rank & 7)))).count_ones() as usize;
             row.table += 2 * row.rank as usize;
             row.codes += before.min(row.left as usize) * C::BYTES;
             steps.prefetch(layer.area, row.codes);
@@ -580,21 +589,16 @@ unsafe fn bitmap<C: Codes, S: Steps<C>>(
         // SAFETY: a bit of the group is within the section, by the caller; groups begin at whole bytes.
         let word = unsafe { steps.read8(area, bits + (group << shift) / 8) };
         let rank = (word & !(u64::MAX << bit)).count_ones();
-        // What stands before the group; the first group has nothing.
-        let base = |n: usize| {
-            let step = if s.masks && layer.words == 1 { 2 * s.count } else { s.count };
-            let at = bases + group.saturating_sub(1) * step + n * s.count;
-            // SAFETY: the table of bases is within the section as its group's bits are.
-            let number = unsafe { steps.read8(area, at) };
-            let wanted = if s.count == 2 { 0xffff } else { 0xffff_ffff };
-            if group > 0 { (number & wanted) as usize } else { 0 }
-        };
-        if !s.masks {
-            s.entry_row::<C, S>(steps, layer, rank, base(0), hit.active, entries);
+        // The weights or rows before the group; the first group has none.
+        let at = bases + group.saturating_sub(1) * s.count;
+        // SAFETY: the table of bases is within the section as its group's bits are.
+        let number = unsafe { steps.read8(area, at) };
+        let wanted = if s.count == 2 { 0xffff } else { 0xffff_ffff };
+        let base = if group > 0 { (number & wanted) as usize } else { 0 };
+        if s.masks {
+            s.mask_row::<C, S>(steps, layer, base + rank as usize, hit.active, masked);
         } else {
-            let rows = base(0);
-            let known = if layer.words == 1 { (rows, base(1)) } else { (0, 0) };
-            s.mask_row::<C, S>(steps, layer, rows + rank as usize, known, hit.active, masked);
+            s.entry_row::<C, S>(steps, layer, rank, base, hit.active, entries);
         }
     }
 }

@@ -178,13 +178,12 @@ impl<'a> Encoder<'a> {
         for with_masks in [false, true] {
             let body = match (with_masks, s.words) {
                 (false, _) => n,
-                (true, 1) => 2 * rows,
+                (true, 1) => 2 * rows + count * ((rows - 1) / 8),
                 (true, words) => (2 * words + count) * rows,
             };
             let groups = s.chunks.div_ceil(1 << group_shift(with_masks, n, s.chunks)) - 1;
-            let bases = if with_masks && s.words == 1 { 2 * count } else { count };
             let list = if small && !with_masks { list_size } else { 2 * count + list_size };
-            let map = 2 * count + s.chunks.div_ceil(8) + bases * groups;
+            let map = 2 * count + s.chunks.div_ceil(8) + count * groups;
             let mapped = s.chunks <= PAGE && if rows > LONG_LIST { map < 10 * list } else { map <= list };
             let size = body + if mapped { map } else { list };
             if size < best {
@@ -266,17 +265,16 @@ impl<'a> Encoder<'a> {
             while row < s.rows.end && self.chunks[row] < below {
                 row += 1;
             }
-            if masks {
-                put(out, row - s.rows.start, count);
-            }
-            if !masks || s.words == 1 {
-                put(out, (self.first[row] - self.first[s.rows.start]) as usize, count);
-            }
+            let weights = self.first[row] - self.first[s.rows.start];
+            put(out, if masks { row - s.rows.start } else { weights as usize }, count);
         }
     }
 
     fn masks(&self, s: &Span<'_>, pieces: &[Piece], count: usize, out: &mut Vec<u8>) {
         if s.words == 1 {
+            for row in s.rows.clone().step_by(8).skip(1) {
+                put(out, (self.first[row] - self.first[s.rows.start]) as usize, count);
+            }
             pieces.iter().for_each(|p| out.extend_from_slice(&p.mask.to_le_bytes()));
             return;
         }

@@ -41,12 +41,13 @@
 //!
 //! * **Gaps**: each is the distance from the chunk after the last row's; the largest value means "add this, no
 //!   row yet".
-//! * **Bitmap**: one bit a chunk; then for every group of chunks but the first the numbers of what stands before
-//!   it (u16, wide: u32): weights for entries; rows and weights for masks of one word; rows for wider masks. A group
-//!   has 64 chunks; for entries 32, 16 or 8 where 64 have more than 48, 96 or 192 weights on average.
+//! * **Bitmap**: one bit a chunk; then for every group of chunks but the first a number (u16, wide: u32): the weights
+//!   before it for entries, the rows before it for masks. A group has 64 chunks; for entries 32, 16 or 8 where 64
+//!   have more than 48, 96 or 192 weights on average.
 //! * **Entries**: `n` bytes, child in bits 0–6 and "last of the row" in bit 7; then `n` weights.
-//! * **Masks** of one word: a u16 for each row, then the weights of the set bits. Of more words: the number of
-//!   weights before each row (u16, wide: u32), `words` masks for each row, then the weights.
+//! * **Masks** of one word: for every eight rows but the first eight the weights before them (u16, wide: u32),
+//!   a u16 for each row, then the weights of the set bits. Of more words: the weights before each row, `words`
+//!   masks for each row, then the weights.
 //! * **Pages**, for layers of more than [`PAGE`] chunks: u32 bytes of what follows, u32 number of pages; for each
 //!   its number and the distance of its section from the section's own form byte (u32 both); then the sections,
 //!   their chunks counted from the page's first.
