@@ -368,7 +368,7 @@ describe('options', () => {
 
   it('resolve to all values, defaults included', async () => {
     const all = trainParameters({ tree: { maxLeaf: 7 } })
-    expect([all['tree.maxLeaf'], all['tree.arity'], Object.isFrozen(all)]).toEqual([7, 16, true])
+    expect([all['tree.maxLeaf'], all['tree.arity'], Object.isFrozen(all)]).toEqual([7, 64, true])
     await expectError(() => trainParameters({ tree: { maxLeaf: -7 } }), 'INVALID_ARGUMENT')
   })
 })

@@ -67,12 +67,10 @@ fn what_does_not_fit_is_named() {
     train(&x, &csr(5, &less), &p, none(), &control(1, 0)).unwrap();
 }
 
-/// Sets a value past the checks.
-type Set = fn(&mut TrainParams);
-
 #[test]
 fn parameters_out_of_range_are_named() {
     let (x, y) = separable(1, 30, 5);
+    type Set = fn(&mut TrainParams);
     let set: [(&str, Set); 6] = [
         ("tree.maxLeaf", |p| p.tree.max_leaf = 0),
         ("tree.arity", |p| p.tree.arity = 1),

@@ -175,7 +175,8 @@ impl Params for TrainParams {
 }
 
 crate::choice! {
-    /// How a margin becomes a score and joins its parent's. `v` is the margin; hinges are of order p = 1…4.
+    /// How a margin becomes a score and joins its parent's. `v` is the margin; hinges are of order p = 1…4. What v has
+    /// beyond 1 adds (v − 1)/2¹⁸ to a hinge's logarithm, so that labels at the hinge's end are still ordered.
     pub enum ScoreForm {
         /// exp(−max(0, 1−v)), times the parent's score.
         L1Hinge = "l1-hinge",

@@ -222,11 +222,12 @@ pub fn rows(features: usize, n: usize, seed: u64) -> Features {
 
 fn log_score(form: ScoreForm, v: f64) -> f64 {
     let t = (1.0 - v).max(0.0);
+    let beyond = (v - 1.0).max(0.0) / f64::from(1 << 18);
     match form {
-        ScoreForm::L1Hinge | ScoreForm::LogL1Hinge => -t,
-        ScoreForm::L2Hinge | ScoreForm::LogL2Hinge => -t.powi(2),
-        ScoreForm::L3Hinge | ScoreForm::LogL3Hinge => -t.powi(3),
-        ScoreForm::L4Hinge | ScoreForm::LogL4Hinge => -t.powi(4),
+        ScoreForm::L1Hinge | ScoreForm::LogL1Hinge => beyond - t,
+        ScoreForm::L2Hinge | ScoreForm::LogL2Hinge => beyond - t.powi(2),
+        ScoreForm::L3Hinge | ScoreForm::LogL3Hinge => beyond - t.powi(3),
+        ScoreForm::L4Hinge | ScoreForm::LogL4Hinge => beyond - t.powi(4),
         ScoreForm::Sigmoid | ScoreForm::LogSigmoid => -((-v).exp().ln_1p()),
         ScoreForm::Margin => v,
     }

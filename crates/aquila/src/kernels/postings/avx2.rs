@@ -73,7 +73,7 @@ impl Decode for F32Codes {
 unsafe impl<C: Decode> Steps<C> for Avx2<C> {
     #[inline(always)]
     unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize {
-        // SAFETY: `at + done` is below the items' end, 64 bytes further is within the padding.
+        // SAFETY: the items begin in the area, 64 bytes further is within the padding.
         let lasts = |done: usize| unsafe {
             let p = area.as_ptr().add(at + done);
             let low = _mm256_movemask_epi8(_mm256_loadu_si256(p.cast())) as u32;
@@ -81,14 +81,15 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
             u64::from(low) | u64::from(high) << 32
         };
         // Bit i says that a row begins at byte i: at the first, and behind each last one.
-        let here = lasts(0);
-        let begins = here << 1 | 1;
+        let first = lasts(0);
+        let begins = first << 1 | 1;
         if (begins.count_ones() as usize) > nth {
-            // SAFETY: `Isa::Avx2` includes BMI2.
+            // SAFETY: the processor has BMI2, see `Isa`.
             let bit = unsafe { _pdep_u64(1 << nth, begins) };
             return (bit.trailing_zeros() as usize).min(len);
         }
-        let (mut left, mut done) = (nth as u32 - here.count_ones(), 64);
+        let mut left = nth as u32 - first.count_ones();
+        let mut done = 64;
         while done < len {
             if left == 0 {
                 return done;
@@ -134,14 +135,15 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
         // holds 16 pairs more than it may be filled with.
         unsafe {
             let c = _mm_loadl_epi64(area.as_ptr().add(children).cast());
-            let last = (_mm_movemask_epi8(c) as u32 | 0x80).trailing_zeros() as usize;
-            let taken = (last + 1).min(n);
+            let lasts = _mm_movemask_epi8(c) as u32;
+            // Bit 7 stands in for "none".
+            let last = (lasts | 0x80).trailing_zeros();
+            let taken = (last as usize + 1).min(n);
             let low = _mm256_cvtepu8_epi32(_mm_and_si128(c, _mm_set1_epi8(127)));
             let places = _mm256_add_epi32(low, _mm256_set1_epi32(base as i32));
             let products = _mm256_mul_ps(self.0.decode8(area.as_ptr().add(codes)), _mm256_set1_ps(x));
             queue.put8(places, products, taken);
-            // Bit 7 stands in for "none"; whether it is the row's last is for the byte itself to say.
-            (taken, taken == n || *area.as_ptr().add(children + last) & 128 != 0)
+            (taken, taken == n || lasts >> last & 1 != 0)
         }
     }
 
@@ -179,8 +181,15 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
     }
 
     #[inline(always)]
+    unsafe fn read8(self, area: &[u8], at: usize) -> u64 {
+        // SAFETY: the place is within a section, eight bytes further is within the padding.
+        u64::from_le(unsafe { area.as_ptr().add(at).cast::<u64>().read_unaligned() })
+    }
+
+    #[inline(always)]
     fn prefetch(self, area: &[u8], at: usize) {
-        crate::kernels::prefetch(area, at);
+        // SAFETY: a prefetch of any address reads nothing that can be seen.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(area.as_ptr().wrapping_add(at).cast()) };
     }
 }
 

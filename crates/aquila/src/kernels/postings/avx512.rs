@@ -53,24 +53,26 @@ impl Decode for F32Codes {
 unsafe impl<C: Decode> Steps<C> for Avx512<C> {
     #[inline(always)]
     unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize {
-        // Bit i says that a row begins at byte i: at the first, and behind each last one.
         // SAFETY: the items begin in the area, 64 bytes further is within the padding.
-        let lasts = unsafe { _mm512_movepi8_mask(_mm512_loadu_si512(area.as_ptr().add(at).cast())) };
-        let begins = lasts << 1 | 1;
+        let lasts = |done: usize| unsafe {
+            _mm512_movepi8_mask(_mm512_loadu_si512(area.as_ptr().add(at + done).cast()))
+        };
+        // Bit i says that a row begins at byte i: at the first, and behind each last one.
+        let first = lasts(0);
+        let begins = first << 1 | 1;
         if (begins.count_ones() as usize) > nth {
-            // SAFETY: every processor with AVX-512 that runs this has BMI2, see `Isa`.
+            // SAFETY: the processor has BMI2, see `Isa`.
             let bit = unsafe { _pdep_u64(1 << nth, begins) };
             return (bit.trailing_zeros() as usize).min(len);
         }
-        let (mut left, mut done) = (nth as u32 - lasts.count_ones(), 64);
+        let mut left = nth as u32 - first.count_ones();
+        let mut done = 64;
         while done < len {
-            // SAFETY: `at + done` is below the items' end, 64 bytes further is within the padding.
-            let lasts =
-                unsafe { _mm512_movepi8_mask(_mm512_loadu_si512(area.as_ptr().add(at + done).cast())) };
-            let here = lasts.count_ones();
             if left == 0 {
                 return done;
             }
+            let lasts = lasts(done);
+            let here = lasts.count_ones();
             if here >= left {
                 // SAFETY: as above.
                 let bit = unsafe { _pdep_u64(1 << (left - 1), lasts) };
@@ -119,14 +121,15 @@ unsafe impl<C: Decode> Steps<C> for Avx512<C> {
         // holds 16 pairs more than it may be filled with.
         unsafe {
             let c = _mm_loadu_si128(area.as_ptr().add(children).cast());
-            let last = (u32::from(_mm_movepi8_mask(c)) | 0x8000).trailing_zeros() as usize;
-            let taken = (last + 1).min(n);
+            let lasts = u32::from(_mm_movepi8_mask(c));
+            // Bit 15 stands in for "none".
+            let last = (lasts | 0x8000).trailing_zeros();
+            let taken = (last as usize + 1).min(n);
             let low = _mm512_cvtepu8_epi32(_mm_and_si128(c, _mm_set1_epi8(127)));
             let places = _mm512_add_epi32(low, _mm512_set1_epi32(base as i32));
             let products = _mm512_mul_ps(self.0.decode16(area.as_ptr().add(codes)), _mm512_set1_ps(x));
             queue.put(places, products, taken);
-            // Bit 15 stands in for "none"; whether it is the row's last is for the byte itself to say.
-            (taken, taken == n || *area.as_ptr().add(children + last) & 128 != 0)
+            (taken, taken == n || lasts >> last & 1 != 0)
         }
     }
 
@@ -151,8 +154,15 @@ unsafe impl<C: Decode> Steps<C> for Avx512<C> {
     }
 
     #[inline(always)]
+    unsafe fn read8(self, area: &[u8], at: usize) -> u64 {
+        // SAFETY: the place is within a section, eight bytes further is within the padding.
+        u64::from_le(unsafe { area.as_ptr().add(at).cast::<u64>().read_unaligned() })
+    }
+
+    #[inline(always)]
     fn prefetch(self, area: &[u8], at: usize) {
-        crate::kernels::prefetch(area, at);
+        // SAFETY: a prefetch of any address reads nothing that can be seen.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(area.as_ptr().wrapping_add(at).cast()) };
     }
 }
 

@@ -27,6 +27,17 @@ pub(crate) const CHUNK: usize = 128;
 pub(crate) const HEAD: usize = 256;
 /// Chunks of a page.
 pub(crate) const PAGE: usize = 2048;
+/// Chunks of a group of a bitmap, as a power of two: 64, or fewer (down to 8) where 64 have many weights, so that few
+/// need be counted to find a row of entries. `n` are the section's weights, `chunks` the bitmap's bits.
+#[inline(always)]
+pub(crate) fn group_shift(masks: bool, n: usize, chunks: usize) -> u32 {
+    if masks {
+        return 6;
+    }
+    let share = 48 * chunks.div_ceil(64);
+    6 - u32::from(n > share) - u32::from(n > 2 * share) - u32::from(n > 4 * share)
+}
+
 /// Zero bytes behind the weight area: vector loads may read past a section's end.
 pub(crate) const PAD: usize = 512;
 /// Head sections with this count byte hold masks.

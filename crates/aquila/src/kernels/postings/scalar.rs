@@ -74,6 +74,11 @@ unsafe impl<C: Codes> Steps<C> for Scalar<C> {
     }
 
     #[inline(always)]
+    unsafe fn read8(self, area: &[u8], at: usize) -> u64 {
+        area.get(at..).and_then(|a| a.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
+    }
+
+    #[inline(always)]
     fn prefetch(self, _: &[u8], _: usize) {}
 }
 

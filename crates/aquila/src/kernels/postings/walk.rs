@@ -3,7 +3,7 @@
 #![expect(clippy::too_many_arguments, reason = "frames of one inner loop, split for reading")]
 
 use super::codes::{CodeKind, Codes};
-use super::{Cursor, FORM_PAGES, HEAD, HEAD_MASKS, Layer, PAD, PAGE, Scratch};
+use super::{Cursor, FORM_PAGES, HEAD, HEAD_MASKS, Layer, PAD, PAGE, Scratch, group_shift};
 
 /// The head of a model: layers so small that all their columns are summed.
 #[derive(Debug, Clone, Copy)]
@@ -13,15 +13,11 @@ pub(super) struct Head<'a> {
     pub codes: CodeKind,
 }
 
-/// A row of an active chunk: `rank` rows after a known place of its section.
+/// A hit of a section: in a list the row and the active chunk's number plus 1; in a bitmap 0 and the number.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Hit {
-    /// Rows and weights before the known place.
-    rows: u32,
-    weights: u32,
-    rank: u32,
-    /// The active chunk's number plus 1.
-    slot: u32,
+    row: u32,
+    active: u32,
 }
 
 /// A row that waits to be added.
@@ -43,8 +39,31 @@ pub(super) struct Row {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     hits: Vec<Hit>,
-    entries: Vec<Row>,
-    masks: Vec<Row>,
+    entries: Rows,
+    masks: Rows,
+}
+
+/// Rows at hand; room for a batch and one section's hits more is made beforehand.
+#[derive(Debug, Default)]
+struct Rows {
+    rows: Vec<Row>,
+    len: usize,
+}
+
+impl Rows {
+    #[inline(always)]
+    fn push(&mut self, row: Row) {
+        if let Some(to) = self.rows.get_mut(self.len) {
+            *to = row;
+            self.len += 1;
+        }
+    }
+
+    /// Whether the rows at hand should be added before another section's come.
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.len >= BATCH
+    }
 }
 
 /// Rows at hand before they are added. So many are listed, then found, then added, each step asking for
@@ -52,11 +71,17 @@ pub(super) struct Batch {
 const BATCH: usize = 128;
 
 /// (accumulator, product) pairs that wait to be added.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
-    pub places: Vec<u32>,
-    pub products: Vec<f32>,
+    pub places: Box<[u32; QUEUE + 16]>,
+    pub products: Box<[f32; QUEUE + 16]>,
     pub len: usize,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { places: Box::new([0; QUEUE + 16]), products: Box::new([0.0; QUEUE + 16]), len: 0 }
+    }
 }
 
 /// Pairs in the queue before it is emptied; the vectors hold 16 more.
@@ -66,7 +91,8 @@ impl Queue {
     /// Adds all products to their sums.
     #[inline(always)]
     fn empty(&mut self, sums: &mut [f32]) {
-        for (place, product) in self.places[..self.len].iter().zip(&self.products[..self.len]) {
+        let len = self.len.min(QUEUE + 16);
+        for (place, product) in self.places[..len].iter().zip(&self.products[..len]) {
             // The place is within the sums by the caller's sizes; the check costs nothing beside the add.
             if let Some(sum) = sums.get_mut(*place as usize) {
                 *sum += product;
@@ -96,10 +122,8 @@ impl Scratch {
     pub(super) fn prepare(&mut self, active: usize) {
         if self.batch.hits.len() < active + 1 {
             self.batch.hits.resize(active + 1, Hit::default());
-        }
-        if self.queue.places.is_empty() {
-            self.queue.places.resize(QUEUE + 16, 0);
-            self.queue.products.resize(QUEUE + 16, 0.0);
+            self.batch.entries.rows.resize(BATCH + active, Row::default());
+            self.batch.masks.rows.resize(BATCH + active, Row::default());
         }
     }
 }
@@ -135,7 +159,10 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
     /// Adds the weights of a mask's lanes, times `x`, to 16 sums.
     unsafe fn masked(self, area: &[u8], codes: usize, mask: u16, x: f32, sums: &mut [f32; 16]);
 
-    /// Asks for the cache line of a place that will be read soon.
+    /// The eight bytes at a place of a section.
+    unsafe fn read8(self, area: &[u8], at: usize) -> u64;
+
+    /// Asks for the cache line of a place that will be read soon; the place may be anywhere.
     fn prefetch(self, area: &[u8], at: usize);
 }
 
@@ -174,8 +201,7 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
     sums: &mut [f32],
 ) {
     let Scratch { batch, queue } = scratch;
-    batch.entries.clear();
-    batch.masks.clear();
+    (batch.entries.len, batch.masks.len) = (0, 0);
     // A bitmap and its bases fill several lines.
     let lines = (layer.chunks.min(PAGE) * 5 / 32 / 64 + 2).min(8);
     for i in 0..cursors.len() {
@@ -193,11 +219,11 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
         } else {
             section::<C, S>(steps, layer, 0, layer.chunks, at, x, batch).unwrap_or(NOWHERE)
         };
-        if batch.entries.len() >= BATCH {
+        if batch.entries.is_full() {
             // SAFETY: as the caller's; the rows are of this layer's sections.
             unsafe { add_entries::<C, S>(steps, layer, &mut batch.entries, queue, sums) };
         }
-        if batch.masks.len() >= BATCH {
+        if batch.masks.is_full() {
             // SAFETY: as above.
             unsafe { add_masks::<C, S>(steps, layer, &mut batch.masks, sums) };
         }
@@ -241,8 +267,13 @@ fn pages<C: Codes, S: Steps<C>>(
         if low < count && entry(low).0 == page {
             let first = page as usize * PAGE;
             let chunks = PAGE.min(layer.chunks.saturating_sub(first));
-            let part =
-                Layer { active: &active[..of_page], slots: layer.slots.get(first..)?, chunks, ..*layer };
+            let part = Layer {
+                active: &active[..of_page],
+                first_slot: (layer.active.len() - active.len()) as u32,
+                slots: layer.slots.get(first..)?,
+                chunks,
+                ..*layer
+            };
             let place = at + entry(low).1;
             if !matches!(layer.area.get(place), None | Some(&0 | &FORM_PAGES)) {
                 section::<C, S>(steps, &part, first as u32, PAGE, place, x, batch);
@@ -278,81 +309,123 @@ fn section<C: Codes, S: Steps<C>>(
         let n = number(area, at + 1 + count, count)?;
         (rows, n, form >> 2, form & 2 != 0, count, at + 1 + 2 * count)
     };
-    let Batch { hits, entries, masks: masked } = batch;
-    let found;
+    let mut s = Parsed { at: 0, codes: 0, rows, n, x, masks, count };
     if kind == 2 {
-        let bits = area.get(at..at + span.div_ceil(8) + 8)?;
+        let bits = at;
         let bases = at + span.div_ceil(8);
-        let groups = span.div_ceil(64) - 1;
-        let before = match (masks, layer.words) {
-            (false, _) => WEIGHTS,
-            (true, 1) => ROWS_AND_WEIGHTS,
-            (true, _) => ROWS,
-        };
-        at = bases + groups * if before == ROWS_AND_WEIGHTS { 2 * count } else { count };
-        let bases = area.get(bases..at.checked_add(8)?)?;
-        found = match (count, before) {
-            (2, WEIGHTS) => bitmap_hits::<2, WEIGHTS>(layer, first, bits, bases, hits),
-            (2, ROWS) => bitmap_hits::<2, ROWS>(layer, first, bits, bases, hits),
-            (2, _) => bitmap_hits::<2, ROWS_AND_WEIGHTS>(layer, first, bits, bases, hits),
-            (_, WEIGHTS) => bitmap_hits::<4, WEIGHTS>(layer, first, bits, bases, hits),
-            (_, ROWS) => bitmap_hits::<4, ROWS>(layer, first, bits, bases, hits),
-            _ => bitmap_hits::<4, ROWS_AND_WEIGHTS>(layer, first, bits, bases, hits),
-        };
-    } else if kind == 0 {
-        (found, at) = list_hits::<1>(layer, rows, at, hits)?;
+        let shift = group_shift(masks, n, span);
+        let groups = ((span + (1 << shift) - 1) >> shift) - 1;
+        at = bases + groups * if masks && layer.words == 1 { 2 * count } else { count };
+        let end = s.place::<C>(layer, at)?;
+        // SAFETY: the section's end was checked just now.
+        unsafe { bitmap::<C, S>(steps, layer, first, bits, bases, shift, &s, batch) };
+        return Some(end);
+    }
+    let found;
+    if kind == 0 {
+        (found, at) = list_hits::<1>(layer, rows, at, &mut batch.hits)?;
     } else {
-        (found, at) = list_hits::<2>(layer, rows, at, hits)?;
+        (found, at) = list_hits::<2>(layer, rows, at, &mut batch.hits)?;
     }
-    let body = match (masks, layer.words) {
-        (false, _) => n,
-        (true, 1) => 2 * rows,
-        (true, words) => (2 * words + count) * rows,
-    };
-    let codes = at + body;
-    let end = codes + n * C::BYTES;
-    if end > area.len() - PAD {
-        return None;
-    }
-    let stride = 16 * layer.words as u32;
+    let end = s.place::<C>(layer, at)?;
+    let Batch { hits, entries, masks: masked } = batch;
     for hit in &hits[..found] {
-        let row = (hit.rows + hit.rank) as usize;
-        let mut known = (hit.weights as usize).min(n);
-        if !masks {
-            let table = at + known;
-            steps.prefetch(area, table);
-            steps.prefetch(area, table + 63);
-            entries.push(Row {
-                table,
-                codes: codes + known * C::BYTES,
-                left: (n - known) as u32,
-                rank: hit.rank,
-                sums: (hit.slot - 1) * stride,
-                x,
-            });
-            continue;
+        if masks {
+            s.mask_row::<C, S>(steps, layer, hit.row as usize, (0, 0), hit.active - 1, masked);
+        } else {
+            s.entry_row::<C, S>(steps, layer, hit.row, 0, hit.active - 1, entries);
         }
-        if row >= rows {
-            continue;
-        }
-        let (mut table, mut rank) = (at + 2 * hit.rows as usize, hit.rank);
-        if layer.words > 1 {
-            known = number(area, at + count * row, count)?.min(n);
-            table = at + count * rows + 2 * layer.words * row;
-            rank = 0;
-        }
-        steps.prefetch(area, table);
-        steps.prefetch(area, codes + known * C::BYTES);
-        masked.push(Row {
-            table,
-            codes: codes + known * C::BYTES,
-            left: (n - known) as u32,
-            rank,
-            sums: (hit.slot - 1) * stride,
-            x,
-        });
     }
     Some(end)
+}
+
+/// A section's numbers. Its places are checked by [`Parsed::place`].
+struct Parsed {
+    /// Where its children, masks or row bases begin, and its weights.
+    at: usize,
+    codes: usize,
+    rows: usize,
+    n: usize,
+    x: f32,
+    masks: bool,
+    count: usize,
+}
+
+impl Parsed {
+    /// Sets the places behind the list or bitmap, which ends at `at`. Returns the section's end if that is
+    /// [`PAD`] bytes before the area's.
+    #[inline(always)]
+    fn place<C: Codes>(&mut self, layer: &Layer<'_>, at: usize) -> Option<usize> {
+        let body = match (self.masks, layer.words) {
+            (false, _) => self.n,
+            (true, 1) => 2 * self.rows,
+            (true, words) => (2 * words + self.count) * self.rows,
+        };
+        self.at = at;
+        self.codes = at + body;
+        let end = self.codes + self.n * C::BYTES;
+        (end <= layer.area.len() - PAD).then_some(end)
+    }
+
+    /// Puts a row of entries at hand: `rank` rows after `known` weights.
+    #[inline(always)]
+    fn entry_row<C: Codes, S: Steps<C>>(
+        &self,
+        steps: S,
+        layer: &Layer<'_>,
+        rank: u32,
+        known: usize,
+        active: u32,
+        at_hand: &mut Rows,
+    ) {
+        let known = known.min(self.n);
+        // Weights of ten rows and of one differ little beside a cache line: two a row is a fair guess.
+        let guess = known + 2 * rank as usize;
+        steps.prefetch(layer.area, self.at + guess);
+        steps.prefetch(layer.area, self.codes + guess * C::BYTES);
+        at_hand.push(Row {
+            table: self.at + known,
+            codes: self.codes + known * C::BYTES,
+            left: (self.n - known) as u32,
+            rank,
+            sums: active * 16 * layer.words as u32,
+            x: self.x,
+        });
+    }
+
+    /// Puts a row of masks at hand: row `row`, where as many rows and weights as `known` stand before a place at
+    /// or before it.
+    #[inline(always)]
+    fn mask_row<C: Codes, S: Steps<C>>(
+        &self,
+        steps: S,
+        layer: &Layer<'_>,
+        row: usize,
+        known: (usize, usize),
+        active: u32,
+        at_hand: &mut Rows,
+    ) {
+        if row >= self.rows {
+            return;
+        }
+        let (table, rank, weights) = if layer.words == 1 {
+            (self.at + 2 * known.0, row - known.0, known.1)
+        } else {
+            let weights = number(layer.area, self.at + self.count * row, self.count).unwrap_or(0);
+            (self.at + self.count * self.rows + 2 * layer.words * row, 0, weights)
+        };
+        let weights = weights.min(self.n);
+        steps.prefetch(layer.area, table);
+        steps.prefetch(layer.area, self.codes + (weights + 2 * rank) * C::BYTES);
+        at_hand.push(Row {
+            table,
+            codes: self.codes + weights * C::BYTES,
+            left: (self.n - weights) as u32,
+            rank: rank as u32,
+            sums: active * 16 * layer.words as u32,
+            x: self.x,
+        });
+    }
 }
 
 /// Finds and adds the rows of entries at hand.
@@ -363,10 +436,11 @@ fn section<C: Codes, S: Steps<C>>(
 unsafe fn add_entries<C: Codes, S: Steps<C>>(
     steps: S,
     layer: &Layer<'_>,
-    rows: &mut Vec<Row>,
+    at_hand: &mut Rows,
     queue: &mut Queue,
     sums: &mut [f32],
 ) {
+    let rows = &mut at_hand.rows[..at_hand.len];
     for row in rows.iter_mut() {
         // SAFETY: as the caller's.
         let skipped = unsafe { steps.skip_rows(layer.area, row.table, row.left as usize, row.rank as usize) };
@@ -392,7 +466,7 @@ unsafe fn add_entries<C: Codes, S: Steps<C>>(
             left -= taken;
         }
     }
-    rows.clear();
+    at_hand.len = 0;
 }
 
 /// Finds and adds the rows of masks at hand.
@@ -403,9 +477,10 @@ unsafe fn add_entries<C: Codes, S: Steps<C>>(
 unsafe fn add_masks<C: Codes, S: Steps<C>>(
     steps: S,
     layer: &Layer<'_>,
-    rows: &mut Vec<Row>,
+    at_hand: &mut Rows,
     sums: &mut [f32],
 ) {
+    let rows = &mut at_hand.rows[..at_hand.len];
     if layer.words == 1 {
         for row in rows.iter_mut() {
             // SAFETY: as the caller's.
@@ -433,7 +508,7 @@ unsafe fn add_masks<C: Codes, S: Steps<C>>(
             codes += ones * C::BYTES;
         }
     }
-    rows.clear();
+    at_hand.len = 0;
 }
 
 /// Lists the rows of active chunks in a list of gaps; returns their number and the place behind the list.
@@ -463,7 +538,7 @@ fn list_hits<const BYTES: usize>(
         let slot = *slots.get(next)?;
         next += 1;
         // A chunk comes once, so there are no more hits than active chunks.
-        *hits.get_mut(found)? = Hit { rows: 0, weights: 0, rank: row as u32, slot: u32::from(slot) };
+        *hits.get_mut(found)? = Hit { row: row as u32, active: u32::from(slot) };
         found += usize::from(slot != 0);
     }
     Some((found, at))
@@ -474,43 +549,54 @@ fn read_gap<const BYTES: usize>(area: &[u8], at: usize) -> Option<usize> {
     if BYTES == 1 { area.get(at).map(|b| usize::from(*b)) } else { number(area, at, 2) }
 }
 
-/// What stands before a group of 64 chunks in a bitmap's table.
-const WEIGHTS: usize = 0;
-const ROWS: usize = 1;
-const ROWS_AND_WEIGHTS: usize = 2;
-
-/// Lists the active chunks whose bit is set; returns their number. `bases` are `COUNT` bytes a number and go on for
-/// 8 bytes behind the last one.
+/// Puts the rows of active chunks whose bit is set at hand.
+///
+/// # Safety
+/// The section's end was checked, and the layer's active chunks are below its `first` plus the bitmap's bits.
 #[inline(always)]
-fn bitmap_hits<const COUNT: usize, const BEFORE: usize>(
+unsafe fn bitmap<C: Codes, S: Steps<C>>(
+    steps: S,
     layer: &Layer<'_>,
     first: u32,
-    bits: &[u8],
-    bases: &[u8],
-    hits: &mut [Hit],
-) -> usize {
-    let step = if BEFORE == ROWS_AND_WEIGHTS { 2 * COUNT } else { COUNT };
+    bits: usize,
+    bases: usize,
+    shift: u32,
+    s: &Parsed,
+    batch: &mut Batch,
+) {
+    let area = layer.area;
+    let Batch { hits, entries, masks: masked } = batch;
+    // Which bits are set, without a branch: half of the active chunks have no row, in no order.
     let mut found = 0;
     for (i, &chunk) in layer.active.iter().enumerate() {
         let chunk = chunk.wrapping_sub(first) as usize;
-        let (group, bit) = (chunk / 64, chunk % 64);
-        let Some(word) = get::<8>(bits, 8 * group) else { continue };
-        let word = u64::from_le_bytes(word);
-        let rank = (word & !(u64::MAX << bit)).count_ones();
-        // The first group has no base; what is read in its place is masked away.
-        let base = group.saturating_sub(1) * step;
-        let counts = if group > 0 { u32::MAX } else { 0 };
-        let a = number(bases, base, COUNT).unwrap_or(0) as u32 & counts;
-        let (rows, weights) = match BEFORE {
-            WEIGHTS => (0, a),
-            ROWS => (a, 0),
-            _ => (a, number(bases, base + COUNT, COUNT).unwrap_or(0) as u32 & counts),
-        };
+        let Some(byte) = area.get(bits + chunk / 8) else { continue };
         let Some(hit) = hits.get_mut(found) else { break };
-        *hit = Hit { rows, weights, rank, slot: layer.first_slot + i as u32 + 1 };
-        found += usize::from((word >> bit) & 1 != 0);
+        *hit = Hit { row: chunk as u32, active: layer.first_slot + i as u32 };
+        found += usize::from(byte >> (chunk % 8) & 1);
     }
-    found
+    for hit in &hits[..found] {
+        let (group, bit) = ((hit.row >> shift) as usize, hit.row & ((1 << shift) - 1));
+        // SAFETY: a bit of the group is within the section, by the caller; groups begin at whole bytes.
+        let word = unsafe { steps.read8(area, bits + (group << shift) / 8) };
+        let rank = (word & !(u64::MAX << bit)).count_ones();
+        // What stands before the group; the first group has nothing.
+        let base = |n: usize| {
+            let step = if s.masks && layer.words == 1 { 2 * s.count } else { s.count };
+            let at = bases + group.saturating_sub(1) * step + n * s.count;
+            // SAFETY: the table of bases is within the section as its group's bits are.
+            let number = unsafe { steps.read8(area, at) };
+            let wanted = if s.count == 2 { 0xffff } else { 0xffff_ffff };
+            if group > 0 { (number & wanted) as usize } else { 0 }
+        };
+        if !s.masks {
+            s.entry_row::<C, S>(steps, layer, rank, base(0), hit.active, entries);
+        } else {
+            let rows = base(0);
+            let known = if layer.words == 1 { (rows, base(1)) } else { (0, 0) };
+            s.mask_row::<C, S>(steps, layer, rows + rank as usize, known, hit.active, masked);
+        }
+    }
 }
 
 /// See [`super::add_head`].

@@ -1,6 +1,6 @@
 //! One feature's block: its weights of all layers, each section in its smallest form.
 
-use super::{FORM_PAGES, HEAD_MASKS, PAGE, Shape};
+use super::{FORM_PAGES, HEAD_MASKS, PAGE, Shape, group_shift};
 
 /// Where a trained block's columns stand.
 #[derive(Debug, Clone, Copy)]
@@ -174,7 +174,6 @@ impl<'a> Encoder<'a> {
         let (gaps8, gaps16) = (self.gaps_size(s, 1), self.gaps_size(s, 2));
         let list_size = gaps8.min(gaps16);
         let small = gaps8 <= gaps16 && rows < 16 && n - rows < 16;
-        let groups = s.chunks.div_ceil(64) - 1;
         let (mut best, mut bitmap, mut masks) = (usize::MAX, false, false);
         for with_masks in [false, true] {
             let body = match (with_masks, s.words) {
@@ -182,6 +181,7 @@ impl<'a> Encoder<'a> {
                 (true, 1) => 2 * rows,
                 (true, words) => (2 * words + count) * rows,
             };
+            let groups = s.chunks.div_ceil(1 << group_shift(with_masks, n, s.chunks)) - 1;
             let bases = if with_masks && s.words == 1 { 2 * count } else { count };
             let list = if small && !with_masks { list_size } else { 2 * count + list_size };
             let map = 2 * count + s.chunks.div_ceil(8) + bases * groups;
@@ -259,8 +259,10 @@ impl<'a> Encoder<'a> {
             out[begin + bit / 8] |= 1 << (bit % 8);
         }
         let mut row = s.rows.start;
-        for group in 1..s.chunks.div_ceil(64) {
-            let below = s.origin + 64 * group as u32;
+        let n = (self.first[s.rows.end] - self.first[s.rows.start]) as usize;
+        let shift = group_shift(masks, n, s.chunks);
+        for group in 1..s.chunks.div_ceil(1 << shift) as u32 {
+            let below = s.origin + (group << shift);
             while row < s.rows.end && self.chunks[row] < below {
                 row += 1;
             }

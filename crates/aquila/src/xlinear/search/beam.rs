@@ -107,19 +107,23 @@ impl Model {
                 }
                 s.reached.clear();
                 let keys = &s.sums[..active.len() * stride];
-                select::reach(s.isa, keys, maxima.threshold(best), &mut s.reached);
+                select::reach(s.isa, keys, maxima.threshold(s.isa, best), &mut s.reached);
                 model.take(s, t, active);
             });
-            keep(&mut s.nodes, beam);
+            select::keep_best(s.isa, &mut s.nodes, beam);
             if self.one_slot() {
-                keep(&mut s.found, k);
+                select::keep_best(s.isa, &mut s.found, k);
             }
+            // The chosen few again, ascending by node.
+            for packed in &mut s.nodes {
+                *packed = packed.rotate_left(32);
+            }
+            select::keep_best(s.isa, &mut s.nodes, beam);
             s.beam.clear();
             s.beam.extend(s.nodes.iter().map(|p| {
-                let (key, node) = select::unpack(*p);
+                let (key, node) = select::unpack(p.rotate_left(32));
                 (node, key)
             }));
-            s.beam.sort_unstable_by_key(|b| b.0);
         }
         self.finish(s, params, k, out);
         Ok(())
@@ -164,8 +168,7 @@ impl Model {
             let Searcher { merge, found, .. } = s;
             merge.each(products, |label, key| found.push(select::pack(key, label)));
         }
-        keep(&mut s.found, k);
-        s.found.sort_unstable_by(|a, b| b.cmp(a));
+        select::keep_best(s.isa, &mut s.found, k);
         out.clear();
         for packed in &s.found {
             let (key, label) = select::unpack(*packed);
@@ -298,16 +301,6 @@ impl Model {
             each(self, s, active);
         }
         s.active = active;
-    }
-}
-
-/// Keeps the `n` largest.
-fn keep(packed: &mut Vec<u64>, n: usize) {
-    if n == 0 {
-        packed.clear();
-    } else if packed.len() > n {
-        packed.select_nth_unstable_by(n - 1, |a, b| b.cmp(a));
-        packed.truncate(n);
     }
 }
 

@@ -1,0 +1,2 @@
+// The benchmark's own modules are plain JavaScript.
+declare module '*.mjs'

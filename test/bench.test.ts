@@ -1,0 +1,327 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { chart, logTicks, panelsOf, ticks } from '../bench/lib/chart.mjs'
+import { bestOf, compare, geometricMean, tolerance } from '../bench/lib/compare.mjs'
+import { generate, shape } from '../bench/lib/generator.mjs'
+import { BEGIN, digits, END, fill, markdown, section, times } from '../bench/lib/report.mjs'
+import { rankScores, rankTable, score } from '../bench/lib/score.mjs'
+import { folder, root, start } from './helpers.js'
+
+/** Labels of rows as the arrays of a matrix. */
+function labels(rows: number[][]) {
+  const indptr = [0]
+  for (const row of rows) indptr.push((indptr.at(-1) as number) + row.length)
+  return { indptr, indices: rows.flat() }
+}
+
+describe('the scorer', () => {
+  it('agrees with cases counted by hand', () => {
+    // Right at ranks 1 and 3; right at rank 2 of a list of two; no labels; all wrong.
+    const truth = labels([[2, 4, 7], [5], [], [1]])
+    const { rows, unlabelled, precision, ndcg } = score(truth, [
+      [4, 0, 2, 9, 8],
+      [3, 5],
+      [1, 2, 3],
+      [9, 8, 7],
+    ])
+    expect([rows, unlabelled]).toEqual([4, 1])
+    expect(precision[1]).toBeCloseTo(25)
+    expect(precision[3]).toBeCloseTo((100 * (2 / 3 + 1 / 3)) / 4)
+    expect(precision[5]).toBeCloseTo((100 * (2 / 5 + 1 / 5)) / 4)
+    const second = 1 / Math.log2(3)
+    expect(ndcg[1]).toBeCloseTo(25)
+    expect(ndcg[3]).toBeCloseTo((100 * (1.5 / (1 + second + 0.5) + second)) / 4)
+    expect(ndcg[5]).toBeCloseTo(ndcg[3])
+  })
+
+  it('takes entries of 0 for no labels', () => {
+    expect(score({ ...labels([[1, 2]]), values: [0, 1] }, [[1]]).precision[1]).toBe(0)
+    expect(score({ ...labels([[1, 2]]), values: [0, 1] }, [[2]]).ndcg[5]).toBe(100)
+  })
+
+  it('refuses answers that are none', () => {
+    expect(() => score(labels([[1]]), [])).toThrow('1 rows but received 0')
+    expect(() => score(labels([[1]]), [[1, 1, 1]])).toThrow('twice')
+    expect(() => rankTable([1, 2, 3], 2)).toThrow('rows of 2')
+  })
+
+  it('ranks scores, ties by label, and tables', () => {
+    const scored = { indptr: [0, 3, 3, 5], indices: [1, 5, 9, 2, 4], values: [0.5, 0.9, 0.5, 0.1, 0.1] }
+    expect(rankScores(scored)).toEqual([[5, 1, 9], [], [2, 4]])
+    expect(rankTable([3, 1, -1, -1, -1, -1, 2, 0, 1], 3)).toEqual([[3, 1], [], [2, 0, 1]])
+  })
+})
+
+const round = (seconds: number, p: [number, number, number], more = {}) => ({
+  trainSeconds: seconds,
+  batchMsPerRow: seconds / 100,
+  singleMedianMs: seconds / 10,
+  singleP99Ms: seconds,
+  modelBytes: 1e6,
+  trainPeakBytes: 1e8,
+  precision: { 1: p[0], 3: p[1], 5: p[2] },
+  ndcg: { 1: p[0], 3: p[1], 5: p[2] },
+  ...more,
+})
+
+describe('the comparison', () => {
+  const ours = bestOf([round(2, [60, 40, 30]), round(1, [60, 40, 30])])
+
+  it('takes the least of each measure and the mean quality', () => {
+    const best = bestOf([
+      round(2, [60, 40, 30], { modelBytes: 5 }),
+      round(1, [61, 41, 31], { singleP99Ms: undefined }),
+    ])
+    expect(best).toMatchObject({ trainSeconds: 1, singleP99Ms: 2, modelBytes: 5 })
+    expect(best.precision).toEqual({ 1: 60.5, 3: 40.5, 5: 30.5 })
+    expect(bestOf([round(1, [1, 1, 1], { batchMsPerRow: null })]).batchMsPerRow).toBeNull()
+  })
+
+  it('gives ratios where our answers are as good', () => {
+    const { worse, ratios } = compare(ours, bestOf([round(8, [60.2, 40, 29])]), 5000)
+    expect(worse).toEqual([])
+    expect(ratios).toMatchObject({ trainSeconds: 8, modelBytes: 1 })
+  })
+
+  it('gives none where they are worse at any rank', () => {
+    expect([tolerance(4999), tolerance(5000)]).toEqual([0.4, 0.2])
+    const better = bestOf([round(8, [50, 40.3, 30])])
+    expect(compare(ours, better, 4999).ratios).not.toBeNull()
+    const { worse, ratios } = compare(ours, better, 5000)
+    expect(ratios).toBeNull()
+    expect(worse).toEqual([{ k: 3, points: expect.closeTo(0.3) }])
+  })
+
+  it('averages ratios geometrically', () => {
+    expect(geometricMean([2, 8])).toBeCloseTo(4)
+    expect(geometricMean([])).toBeNull()
+  })
+})
+
+const peer = (name: string, seconds: number, p: [number, number, number]) => {
+  const best = bestOf([round(seconds, p)])
+  return { name, status: 'measured', best, against: compare(bestOf([round(1, [60, 40, 30])]), best, 6000) }
+}
+const results = {
+  format: 1,
+  date: '2030-01-02',
+  command: 'npm run bench -- --features DIR',
+  commit: { hash: '0123456789abcdef', dirty: true },
+  machine: { cpu: 'A & B <C>', cores: 2, memoryBytes: 2 ** 34, system: 'linux', busiest: 0 },
+  versions: {
+    aquila: '0.1.0',
+    simd: 'avx2',
+    node: '20.0.0',
+    rust: 'rustc 1.90.0 (abc)',
+    python: '3.11',
+    pecos: '1',
+  },
+  options: { rounds: 2, threads: 2, k: 10, beam: 10 },
+  peers: [
+    { name: 'pecos', note: 'one' },
+    { name: 'omikuji', note: 'two' },
+    { name: 'gone', note: 'three' },
+  ],
+  sets: ['a', 'b<&"'].map((name, i) => ({
+    name,
+    rows: 10_000,
+    testRows: 6000,
+    features: 5,
+    labels: 6,
+    systems: [
+      { name: 'aquila', status: 'measured', best: bestOf([round(1, [60, 40, 30])]) },
+      peer('pecos', 4 ** (i + 1), [60, 40, 30]),
+      peer('omikuji', 2, [61, 40, 30]),
+      { name: 'gone', status: 'not installed' },
+    ],
+  })),
+}
+
+describe('the texts', () => {
+  it('show figures, ratios and refusals', () => {
+    const text = markdown(results, 'x.svg').replaceAll(/ +/g, ' ')
+    expect(text).toContain('at commit 0123456789 with uncommitted changes; A & B <C>, 2 cores, 16 GB')
+    expect(text).toContain('| pecos, a | 4.00× | 4.00× | 4.00× | 1.00× | 1.00× |')
+    expect(text).toContain('| **pecos, geometric mean of all sets** | 8.00× |')
+    expect(text).toContain('| omikuji, a | worse answers: no ratio (P@1 −1.00) | – | – | – | – |')
+    expect(text).toContain('| gone (not installed) | – |')
+    expect(text).not.toContain('other work')
+    const busy = { ...results, machine: { ...results.machine, busiest: 0.5 } }
+    expect(section(busy)).toContain('up to 50 %')
+    for (const line of text.split('\n').filter((line: string) => line.startsWith('| gone')))
+      expect(line.split('|').length).toBe(13)
+  })
+
+  it('are in the form that the formatter keeps', () => {
+    const text = fill(`# A\n\n${BEGIN}\n${END}\n`, section(results, 'x.svg'))
+    const biome = join(root, 'node_modules/@biomejs/biome/bin/biome')
+    const options = { cwd: root, input: text, encoding: 'utf8' } as const
+    const { stdout } = spawnSync(process.execPath, [biome, 'format', '--stdin-file-path=A.md'], options)
+    expect(stdout).toBe(text)
+  })
+
+  it('write numbers with the digits that count', () => {
+    expect([0, 0.001234, 1.5, 12.34, 123.4, 1234.5, null].map(digits)).toEqual([
+      '0',
+      '0.00123',
+      '1.50',
+      '12.3',
+      '123',
+      '1235',
+      '–',
+    ])
+    expect([0.5, 9.876, 12.34, 123.4, null].map(times)).toEqual(['0.50×', '9.88×', '12.3×', '123×', '–'])
+  })
+
+  it('fill a README between its markers, again and again', () => {
+    const readme = `# A\n\n${BEGIN}\nold\n${END}\n\nrest\n`
+    const once = fill(readme, 'new\n')
+    expect(once).toBe(`# A\n\n${BEGIN}\nnew\n${END}\n\nrest\n`)
+    expect(fill(once, 'new')).toBe(once)
+    expect(fill(readme, '$& $1')).toContain('$& $1')
+    for (const wrong of ['', BEGIN, END, `${END}${BEGIN}`, readme + readme])
+      expect(() => fill(wrong, 'new')).toThrow('Expected the markers')
+  })
+})
+
+/** Fails unless the text is one element whose tags all close, with quoted attributes and no stray characters. */
+function expectWellFormed(xml: string) {
+  const open: string[] = []
+  let rest = xml
+  while (rest !== '') {
+    const tag = /^<(\/?)([a-z]+)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>/i.exec(rest)
+    const text = /^[^<]+/.exec(rest)
+    const found = (tag ?? text)?.[0]
+    expect(found, `at ${rest.slice(0, 60)}`).toBeDefined()
+    expect((found as string).replaceAll(/&(amp|lt|gt|quot);/g, '')).not.toContain('&')
+    if (tag?.[1]) expect(open.pop()).toBe(tag[2])
+    else if (tag && !tag[4]) open.push(tag[2] as string)
+    else if (text) expect(open.length > 0 || text[0].trim() === '').toBe(true)
+    rest = rest.slice((found as string).length)
+  }
+  expect(open).toEqual([])
+}
+
+describe('the picture', () => {
+  const order = ['aquila', ...results.peers.map(({ name }) => name)]
+  const panels = panelsOf(results)
+
+  it('is well-formed and names every mark', () => {
+    const svg = chart(panels, order)
+    expectWellFormed(svg)
+    expect(svg).toContain('>b&lt;&amp;&quot;</text>')
+    for (const name of ['aquila', 'pecos', 'omikuji']) expect(svg.split(`>${name}</text>`).length).toBe(3)
+    expect(svg).not.toMatch(/NaN|Infinity|undefined|>gone</)
+    expect(svg).toContain('prefers-color-scheme: dark')
+  })
+
+  it('bears one system, equal systems, none', () => {
+    const same = { system: 'aquila', seconds: 1, quality: 50 }
+    for (const points of [[same], [same, { ...same, system: 'pecos' }], []]) {
+      const svg = chart([{ name: 'x', points }], order)
+      expectWellFormed(svg)
+      expect(svg).not.toMatch(/NaN|Infinity|undefined/)
+    }
+    expectWellFormed(chart([], order))
+  })
+
+  it('has round numbers on its axes', () => {
+    expect(logTicks(0.03, 3)).toEqual([0.05, 0.1, 0.2, 0.5, 1, 2])
+    expect(logTicks(0.003, 300)).toEqual([0.01, 0.1, 1, 10, 100])
+    expect(ticks(92.4, 93.9)).toEqual([92.5, 93, 93.5])
+    expect(ticks(0.1, 0.7)).toEqual([0.2, 0.4, 0.6])
+  })
+})
+
+describe('the generator', () => {
+  const small = generate(0.002, 3)
+
+  it('makes the same set again, another one of another seed', () => {
+    expect(generate(0.002, 3)).toEqual(small)
+    expect(generate(0.002, 4).trn.y.indices).not.toEqual(small.trn.y.indices)
+  })
+
+  it('has the shape that it names', () => {
+    const { rows, testRows, features, labels } = shape(0.002)
+    expect(shape(1)).toEqual({ rows: 490_449, testRows: 20_000, features: 135_909, labels: 670_091 })
+    const { x, y } = small.trn
+    expect([x.rows, x.cols, y.rows, y.cols, small.tst.x.rows]).toEqual([
+      rows,
+      features,
+      rows,
+      labels,
+      testRows,
+    ])
+    for (const { indptr, indices, rows, cols } of [x, y, small.tst.x, small.tst.y])
+      for (let i = 0; i < rows; i++) {
+        const row: number[] = Array.from(indices.subarray(indptr[i], indptr[i + 1]))
+        expect(row.length).toBeGreaterThan(0)
+        expect(row.every((id, n) => id < cols && (n === 0 || id > (row[n - 1] as number)))).toBe(true)
+      }
+    const length = x.values.subarray(0, x.indptr[1]).reduce((sum: number, v: number) => sum + v * v, 0)
+    expect(length).toBeCloseTo(1, 5)
+  })
+})
+
+describe('the command', () => {
+  const dir = folder()
+  const node = (...args: string[]) =>
+    start(args.map((arg) => (arg.startsWith('bench/') ? join(root, arg) : arg))).ended
+
+  it('generates, measures and fills a README without any peer', async () => {
+    const made = await node('bench/generate.mjs', '--out', dir, '--name', 'tiny', '--scale', '0.002')
+    expect([made.code, made.stderr]).toEqual([0, ''])
+    const out = join(dir, 'results')
+    const python = join(dir, 'no-python')
+    const run = await node(
+      ...['bench/run.mjs', '--features', dir, '--no-build', '--python', python, '--out', out],
+      ...['--rounds', '1', '--queries', '20', '--peers', 'pecos'],
+    )
+    expect([run.code, run.stderr]).toEqual([0, ''])
+    expect(run.stdout).toContain('pecos: not installed')
+    const [json, md, svg] = readdirSync(out).sort()
+    expect([json, md, svg].map((name) => name?.replace(/^\d{4}-\d\d-\d\d/, ''))).toEqual([
+      '-peers.json',
+      '-peers.md',
+      '-peers.svg',
+    ])
+    const text = readFileSync(join(out, json as string), 'utf8')
+    expect(text).not.toContain(dir)
+    const { sets } = JSON.parse(text)
+    expect(sets[0]).toMatchObject({ name: 'tiny', rows: 981, labels: 1340 })
+    const [ours, pecos] = sets[0].systems
+    expect(pecos.status).toBe('not installed')
+    expect(ours.rounds.length).toBe(1)
+    expect(ours.best.precision[1]).toBeGreaterThan(30)
+    for (const name of ['trainSeconds', 'batchMsPerRow', 'singleMedianMs', 'modelBytes', 'trainPeakBytes'])
+      expect(ours.best[name]).toBeGreaterThan(0)
+
+    const readme = join(dir, 'README.md')
+    writeFileSync(readme, `# T\n${BEGIN}\n${END}\n`)
+    const filled = await node('bench/update-readme.mjs', join(out, json as string), readme)
+    expect([filled.code, filled.stderr]).toEqual([0, ''])
+    expect(readFileSync(readme, 'utf8')).toContain(`(results/${svg})`)
+  })
+
+  it.each([
+    [['bench/run.mjs'], /--features/],
+    [['bench/run.mjs', '--features', join(dir, 'none')], /no such folder/],
+    [['bench/run.mjs', '--features', root], /no set/],
+    [['bench/run.mjs', '--features', dir, '--sets', 'other'], /sets of tiny but received other/],
+    [['bench/run.mjs', '--features', dir, '--peers', 'other'], /pecos, .* but received other/],
+    [['bench/run.mjs', '--features', dir, '--rounds', 'two'], /integer of at least 1 for --rounds/],
+    [['bench/run.mjs', '--wrong'], /--wrong/],
+    [['bench/generate.mjs'], /--out/],
+    [['bench/generate.mjs', '--out', dir, '--scale', '0'], /--scale/],
+    [['bench/throughput.mjs', '--rounds', '0'], /above 0/],
+    [['bench/update-readme.mjs', join(dir, 'none.json')], /none\.json/],
+  ] as [string[], RegExp][])('%j is one clear line', async (args, message) => {
+    const { code, stderr } = await node(...args)
+    expect(code).toBe(1)
+    expect(stderr.trim().split('\n').length).toBe(1)
+    expect(stderr).toMatch(message)
+    expect(existsSync(join(dir, 'none.json'))).toBe(false)
+  })
+})
