@@ -555,7 +555,7 @@ fn the_smallest_inputs_train() {
         ),
         (
             "extreme values",
-            rows(vec![vec![(0, 3e38), (1, 3e38)], vec![(0, 1e-40)], vec![(1, -1e30), (2, 1e18)]], 3),
+            rows(vec![vec![(0, 3e38), (1, 3e38)], vec![(0, 1e-37)], vec![(1, -1e30), (2, 1e18)]], 3),
             csr(3, &[vec![(0, 1.0)], vec![(1, 1.0)], vec![(2, 1.0)]]),
         ),
     ];

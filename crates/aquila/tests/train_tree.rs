@@ -104,7 +104,7 @@ proptest! {
     ) {
         let x: Lists = entries.iter().map(|r| r.iter().map(|(j, v)| (*j, f32::from(*v))).collect()).collect();
         let x = csr(12, &x);
-        let y = csr(1, &vec![vec![(0, 1.0)]; x.rows()]);
+        let y = csr(1, &entries.iter().map(|_| vec![(0, 1.0)]).collect::<Lists>());
         let got = pifa(&x, x.values(), &y.transpose(), keep, &Control::default()).unwrap();
         let mut sums = [0i32; 12];
         entries.iter().flatten().for_each(|(j, v)| sums[*j as usize] += i32::from(*v));
