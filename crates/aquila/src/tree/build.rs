@@ -92,14 +92,19 @@ fn halves(
     a.and(b)
 }
 
-/// Joins neighbours, `arity` at a time, until at most `arity` are left under the root.
+/// Joins neighbours until at most `arity` are left under the root: as few layers as the arity allows, their fan-outs
+/// as even as powers of two can be, the root's the smaller. (To fill nodes to the arity from below leaves whatever
+/// remains to the root: 128 leaves at arity 64 would give it two children, and costs up to a point of P@1.)
 fn regroup(leaves: Vec<Vec<u32>>, arity: usize) -> Nested {
     let mut nodes: Vec<Nested> = leaves.into_iter().filter(|l| !l.is_empty()).map(Nested::Labels).collect();
     while nodes.len() > arity {
+        let layers = (nodes.len() as f64).log(arity as f64).ceil().max(2.0);
+        let even = (nodes.len() as f64).powf(1.0 / layers).ceil() as usize;
+        let group = even.next_power_of_two().min(arity);
         let mut rest = nodes.into_iter();
         nodes = Vec::new();
         while rest.len() > 0 {
-            nodes.push(Nested::Nodes(rest.by_ref().take(arity).collect()));
+            nodes.push(Nested::Nodes(rest.by_ref().take(group).collect()));
         }
     }
     Nested::Nodes(nodes)

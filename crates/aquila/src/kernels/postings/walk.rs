@@ -352,7 +352,7 @@ impl Parsed {
     /// Bytes of the table of what stands before every eight rows of masks.
     #[inline(always)]
     fn eights(&self) -> usize {
-        self.count * (self.rows.max(1) - 1 >> 3)
+        self.count * ((self.rows.max(1) - 1) >> 3)
     }
 
     /// Sets the places behind the list or bitmap, which ends at `at`. Returns the section's end if that is

@@ -82,8 +82,9 @@ impl Searcher {
         if row.indices.len() != row.values.len() {
             fail!(ShapeMismatch, "a row has {} indices but {} values", row.indices.len(), row.values.len());
         }
-        let scale = match model.normalize().then(|| row.norm()) {
-            Some(norm) if norm > 0.0 => 1.0 / norm,
+        // Divided by, not multiplied with its inverse: that of a denormal length is infinite.
+        let length = match model.normalize().then(|| row.norm()) {
+            Some(norm) if norm > 0.0 => norm,
             _ => 1.0,
         };
         self.cursors.clear();
@@ -98,7 +99,7 @@ impl Searcher {
             }
             if v != 0.0 {
                 model.prefetch_bucket(f as usize / BUCKET);
-                self.cursors.push(Cursor { at: f as usize, x: v * scale });
+                self.cursors.push(Cursor { at: f as usize, x: v / length });
             }
         }
         let area = model.area();
