@@ -79,10 +79,13 @@ pub fn plans() -> Vec<Plan> {
         Plan { early: 0.3, ..base("mixed depth", 500, &[(6, 9), (3, 9), (2, 5)]) },
         Plan { early: 0.2, copies: 300, ..base("mixed depth, several slots", 300, &[(5, 9), (10, 20)]) },
         Plan { copies: 400, ..base("several slots", 400, &[(20, 20)]) },
+        Plan { copies: 400, untrained: 0.3, ..base("several slots, some untrained", 400, &[(20, 20)]) },
         Plan { untrained: 0.4, ..base("untrained columns", 300, &[(20, 20)]) },
         Plan { features: 60, density: 0.02, ..base("pages", 9000, &[(60, 60), (80, 100)]) },
         Plan { features: 40, density: 0.3, ..base("full pages", 9000, &[(60, 60), (80, 100)]) },
         Plan { features: 40, density: 0.001, ..base("nearly empty", 9000, &[(60, 60), (80, 100)]) },
+        // Over 65,535 weights of a feature in one section.
+        Plan { features: 3, density: 1.4, ..base("wide counts", 76_000, &[(1700, 1700)]) },
         Plan { kind: WeightKind::Bf16, ..base("bf16", 700, &[(16, 16)]) },
         Plan { kind: WeightKind::F32, ..base("f32", 700, &[(16, 16), (2, 3)]) },
         Plan { kind: WeightKind::F32, density: 0.8, ..base("f32, dense", 700, &[(16, 16)]) },

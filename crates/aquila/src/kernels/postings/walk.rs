@@ -68,7 +68,7 @@ impl Rows {
 
 /// Rows at hand before they are added. So many are listed, then found, then added, each step asking for
 /// the cache lines of the next: the walk waits for memory else.
-const BATCH: usize = 128;
+const BATCH: usize = 256;
 
 /// (accumulator, product) pairs that wait to be added.
 #[derive(Debug)]
@@ -182,7 +182,7 @@ fn number(area: &[u8], at: usize, count: usize) -> Option<usize> {
 const NOWHERE: usize = usize::MAX / 2;
 
 /// Features ahead that are asked for while one is worked on.
-const AHEAD: usize = 6;
+const AHEAD: usize = 12;
 
 /// See [`super::add_layer`].
 ///
@@ -311,11 +311,11 @@ fn section<C: Codes, S: Steps<C>>(
         let bits = at;
         let bases = at + span.div_ceil(8);
         let shift = group_shift(masks, n, span);
-        let groups = ((span + (1 << shift) - 1) >> shift) - 1;
+        let groups = span.div_ceil(1 << shift) - 1;
         at = bases + groups * count;
         let end = s.place::<C>(layer, at)?;
         // SAFETY: the section's end was checked just now.
-        unsafe { bitmap::<C, S>(steps, layer, first, bits, bases, shift, &s, batch) };
+        unsafe { bitmap::<C, S>(steps, layer, first, span, bits, bases, shift, &s, batch) };
         return Some(end);
     }
     let found;
@@ -352,7 +352,7 @@ impl Parsed {
     /// Bytes of the table of what stands before every eight rows of masks.
     #[inline(always)]
     fn eights(&self) -> usize {
-        self.count * ((self.rows.max(1) - 1) >> 3)
+        self.count * ((self.rows.max(1) - 1) / 8)
     }
 
     /// Sets the places behind the list or bitmap, which ends at `at`. Returns the section's end if that is
@@ -561,12 +561,13 @@ fn read_gap<const BYTES: usize>(area: &[u8], at: usize) -> Option<usize> {
 /// Puts the rows of active chunks whose bit is set at hand.
 ///
 /// # Safety
-/// The section's end was checked, and the layer's active chunks are below its `first` plus the bitmap's bits.
+/// The section's end was checked; its bitmap at `bits` has `span` bits.
 #[inline(always)]
 unsafe fn bitmap<C: Codes, S: Steps<C>>(
     steps: S,
     layer: &Layer<'_>,
     first: u32,
+    span: usize,
     bits: usize,
     bases: usize,
     shift: u32,
@@ -579,7 +580,8 @@ unsafe fn bitmap<C: Codes, S: Steps<C>>(
     let mut found = 0;
     for (i, &chunk) in layer.active.iter().enumerate() {
         let chunk = chunk.wrapping_sub(first) as usize;
-        let Some(byte) = area.get(bits + chunk / 8) else { continue };
+        // Damaged tables may ask a page for chunks of another.
+        let Some(byte) = area.get(bits + chunk / 8).filter(|_| chunk < span) else { continue };
         let Some(hit) = hits.get_mut(found) else { break };
         *hit = Hit { row: chunk as u32, active: layer.first_slot + i as u32 };
         found += usize::from(byte >> (chunk % 8) & 1);

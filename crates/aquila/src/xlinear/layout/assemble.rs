@@ -26,7 +26,10 @@ pub(crate) struct Laid {
 }
 
 /// Pieces that a range should have: enough to spread the cost of visiting every block.
-const PIECES_OF_RANGE: usize = 200_000;
+const PIECES_OF_RANGE: usize = 300_000;
+
+/// Ranges that are made before any is appended, for each thread: more spread the work better and hold more bytes.
+const RANGES_OF_THREAD: usize = 6;
 
 /// A sorted trained block with the cursor of the pass over the ranges.
 struct Source {
@@ -36,12 +39,11 @@ struct Source {
     code: usize,
 }
 
-/// One range's slice of every block, by the numbers of the rows and codes.
-struct Cut {
-    features: std::ops::Range<usize>,
-    /// For each block where its slice begins: row and code; and where it ends.
-    begins: Vec<(u32, u32)>,
-    pieces: usize,
+/// Some ranges after one another, with the row and code at which each begins and the last ends in every block.
+struct Wave<'a> {
+    bounds: &'a [usize],
+    /// Block after block, as many as there are bounds for each.
+    cuts: Vec<(u32, u32)>,
 }
 
 /// Appends the weight area to `image` and returns the directory and the biases.
@@ -66,15 +68,17 @@ pub(crate) fn lay_out(
     let bounds = bounds(&sources, features, cuts_wanted);
     let mut directory = Vec::with_capacity(buckets);
     let area = image.len();
-    let wave = 2 * control.thread_count();
-    for wave in bounds.windows(2).collect::<Vec<_>>().chunks(wave) {
+    let mut rest = &bounds[..];
+    while rest.len() > 1 {
         control.check()?;
-        let cuts: Vec<Cut> = wave.iter().map(|w| cut(&mut sources, w[0]..w[1], width)).collect();
-        let made: Vec<Result<(Vec<u8>, Vec<u32>)>> = cuts
+        let ranges = (RANGES_OF_THREAD * control.thread_count()).min(rest.len() - 1);
+        let wave = cut(&mut sources, &rest[..=ranges], width);
+        rest = &rest[ranges..];
+        let made: Vec<Result<(Vec<u8>, Vec<u32>)>> = (0..ranges)
             .into_par_iter()
-            .map(|cut| {
+            .map(|range| {
                 control.check()?;
-                encode(shape, &places, &sources, cut, width)
+                encode(shape, &places, &sources, &wave, range, width)
             })
             .collect();
         for range in made {
@@ -203,26 +207,27 @@ fn bounds(sources: &[Source], features: usize, ranges: usize) -> Vec<usize> {
     bounds
 }
 
-/// Moves every block's cursor over the range.
-fn cut(sources: &mut [Source], features: std::ops::Range<usize>, width: usize) -> Cut {
-    let mut begins = Vec::with_capacity(sources.len());
-    let mut pieces = 0;
-    for s in sources {
-        begins.push((s.row as u32, s.code as u32));
-        let begin = s.row;
-        let rest = &s.block.features[begin..];
-        // The range is usually short beside the block: look nearby first.
-        let mut step = 16;
-        while step < rest.len() && (rest[step] as usize) < features.end {
-            step *= 2;
+/// Moves every block's cursor over the ranges.
+fn cut<'a>(sources: &mut [Source], bounds: &'a [usize], width: usize) -> Wave<'a> {
+    let mut cuts = vec![(0, 0); sources.len() * bounds.len()];
+    let of_block = cuts.par_chunks_mut(bounds.len()).zip(sources).with_min_len(64);
+    of_block.for_each(|(cuts, s)| {
+        for (bound, cut) in bounds.iter().zip(cuts) {
+            let begin = s.row;
+            let rest = &s.block.features[begin..];
+            // A range is usually short beside the block: look nearby first. The first bound moves nothing.
+            let mut step = 16;
+            while step < rest.len() && (rest[step] as usize) < *bound {
+                step *= 2;
+            }
+            let near = &rest[..step.min(rest.len())];
+            s.row += near.partition_point(|f| (*f as usize) < *bound);
+            let ones: u32 = s.block.masks[begin..s.row].iter().map(|m| m.count_ones()).sum();
+            s.code += ones as usize * width;
+            *cut = (s.row as u32, s.code as u32);
         }
-        let near = &rest[..step.min(rest.len())];
-        s.row += near.partition_point(|f| (*f as usize) < features.end);
-        let ones: u32 = s.block.masks[begin..s.row].iter().map(|m| m.count_ones()).sum();
-        s.code += ones as usize * width;
-        pieces += s.row - begin;
-    }
-    Cut { features, begins, pieces }
+    });
+    Wave { bounds, cuts }
 }
 
 /// The buckets of a range and where each begins.
@@ -230,21 +235,21 @@ fn encode(
     shape: &Shape,
     places: &[Place],
     sources: &[Source],
-    cut: Cut,
+    wave: &Wave<'_>,
+    range: usize,
     width: usize,
 ) -> Result<(Vec<u8>, Vec<u32>)> {
-    let (origin, n) = (cut.features.start, cut.features.len());
+    let origin = wave.bounds[range];
+    let n = wave.bounds[range + 1] - origin;
+    let cuts = || wave.cuts.chunks_exact(wave.bounds.len()).map(|c| (c[range], c[range + 1]));
     // Transpose: count pieces and weights of each feature, then give each its place.
     let mut at = vec![(0u32, 0u32); n + 1];
-    for (s, begin) in sources.iter().zip(&cut.begins) {
-        let begin = begin.0 as usize;
-        for (f, mask) in s.block.features[begin..].iter().zip(&s.block.masks[begin..]) {
-            let f = *f as usize - origin;
-            if f >= n {
-                break;
-            }
-            at[f].0 += 1;
-            at[f].1 += mask.count_ones();
+    for (s, (begin, end)) in sources.iter().zip(cuts()) {
+        let rows = begin.0 as usize..end.0 as usize;
+        for (f, mask) in s.block.features[rows.clone()].iter().zip(&s.block.masks[rows]) {
+            let at = &mut at[*f as usize - origin];
+            at.0 += 1;
+            at.1 += mask.count_ones();
         }
     }
     let (mut pieces_before, mut codes_before) = (0, 0);
@@ -254,16 +259,12 @@ fn encode(
         pieces_before += pieces;
         codes_before += weights * width as u32;
     }
-    let mut pieces = vec![Piece::default(); cut.pieces];
+    let mut pieces = vec![Piece::default(); pieces_before as usize];
     let mut codes = vec![0u8; codes_before as usize];
-    for (place, (s, begin)) in sources.iter().zip(&cut.begins).enumerate() {
-        let (begin, mut code) = (begin.0 as usize, begin.1 as usize);
-        for (f, &mask) in s.block.features[begin..].iter().zip(&s.block.masks[begin..]) {
-            let f = *f as usize - origin;
-            if f >= n {
-                break;
-            }
-            let (piece, to) = &mut at[f];
+    for (place, (s, (begin, end))) in sources.iter().zip(cuts()).enumerate() {
+        let (rows, mut code) = (begin.0 as usize..end.0 as usize, begin.1 as usize);
+        for (f, &mask) in s.block.features[rows.clone()].iter().zip(&s.block.masks[rows]) {
+            let (piece, to) = &mut at[*f as usize - origin];
             pieces[*piece as usize] = Piece { place: place as u32, mask };
             *piece += 1;
             let len = mask.count_ones() as usize * width;
