@@ -8,7 +8,8 @@
 //!
 //! Two departures, both measured at equal P@k. Steps are over-relaxed by ω = 1.3 (any 0 < ω < 2 descends; 1.0 takes
 //! a fifth more passes, 1.5 more again on some sets). A row that moved no lane rests for one pass: it is near its
-//! optimum in all 16 problems, and a look at it costs as much as a step.
+//! optimum in all 16 problems, and a look at it costs as much as a step. What others move while it rests may go
+//! unseen in the last pass; among many rows that is of no matter, so only large problems let rows rest.
 //!
 //! Siblings share their rows, so `w` is stored feature by feature with one float a lane: a row's entry costs one
 //! load, one broadcast and one fused multiply-add for all lanes.
@@ -219,6 +220,9 @@ struct Args<'a> {
 /// Over-relaxation of a step.
 const OMEGA: f32 = 1.3;
 
+/// Problems of fewer rows look at every row in every pass.
+const MANY_ROWS: usize = 128;
+
 /// How many rows ahead of the current one are asked from memory: in random order no hardware prefetcher helps.
 const AHEAD: usize = 2;
 
@@ -344,7 +348,7 @@ impl<const SQUARED: bool> Work for Hinge<'_, SQUARED> {
                 (max, min) = (max.max(pg), min.min(pg));
                 let moved = args.active & (rest.less(pg) | pg.less(minus_rest));
                 if moved == 0 {
-                    *args.state.resting.get_unchecked_mut(i) = true;
+                    *args.state.resting.get_unchecked_mut(i) = args.order.len() >= MANY_ROWS;
                     continue;
                 }
                 let q = V::splat(args.rows.spans.get_unchecked(i).squared + beta).add(d).max(V::splat(1e-12));
