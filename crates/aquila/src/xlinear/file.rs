@@ -21,7 +21,6 @@
 use crate::error::{Error, ErrorCode, Result, fail};
 use memmap2::Mmap;
 use std::fs::File;
-use std::io::Write;
 use std::ops::{Deref, Range};
 use std::path::Path;
 
@@ -250,42 +249,6 @@ pub(crate) fn map(path: &Path) -> Result<Bytes> {
         fail!(BadModel, "{}: the file is empty", path.display());
     }
     Ok(Bytes::Mapped(crate::kernels::map_file(&file).map_err(|e| Error::io(path, &e))?))
-}
-
-/// Writes a file whole or not at all: under another name in the same folder, synced, then renamed.
-pub(crate) fn write_atomically(
-    path: &Path,
-    write: impl FnOnce(&mut File) -> std::io::Result<()>,
-) -> Result<()> {
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Some(name) = path.file_name() else {
-        fail!(InvalidArgument, "{} has no file name", path.display());
-    };
-    static COUNT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    let mut other = std::ffi::OsString::from(".");
-    other.push(name);
-    other.push(format!(".{}-{count}.tmp", std::process::id()));
-    let temp = folder.join(other);
-    let io = |e: std::io::Error| Error::io(path, &e);
-    let outcome = (|| {
-        let mut file = File::options().write(true).create_new(true).open(&temp).map_err(io)?;
-        write(&mut file).map_err(io)?;
-        file.flush().map_err(io)?;
-        file.sync_all().map_err(io)?;
-        drop(file);
-        std::fs::rename(&temp, path).map_err(io)
-    })();
-    if outcome.is_err() {
-        // The temporary file may not exist; the first error is the one to tell.
-        let _ = std::fs::remove_file(&temp);
-        return outcome;
-    }
-    // The rename itself must reach the disk; folders cannot be opened everywhere.
-    if let Ok(folder) = File::open(folder) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
 }
 
 /// An error that tells the file's name.

@@ -127,7 +127,7 @@ impl Model {
 
     /// Writes the model to a file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<()> {
-        file::write_atomically(path, |w| w.write_all(&self.bytes))
+        crate::data::write_atomically(path, |w| w.write_all(&self.bytes))
     }
 
     /// Compares every byte with the file's checksums.
