@@ -50,7 +50,7 @@ struct Case {
     rows: Lists,
     cols: usize,
     lanes: usize,
-    positives: Vec<u16>,
+    positives: Vec<u32>,
     relevance: Option<Vec<f32>>,
     step: Step,
 }
@@ -60,7 +60,7 @@ impl Case {
         let mut rng = Rng::new(seed);
         let rows = random_rows(&mut rng, n, cols, 0.2);
         let positives =
-            (0..n).map(|_| (0..lanes).fold(0, |m, l| m | u16::from(rng.below(4) == 0) << l)).collect();
+            (0..n).map(|_| (0..lanes).fold(0, |m, l| m | u32::from(rng.below(4) == 0) << l)).collect();
         let width = width_of(lanes as u32);
         let relevance = relevance.then(|| (0..n * width).map(|_| 0.2 + 2.0 * rng.unit() as f32).collect());
         Self { rows, cols, lanes, positives, relevance, step }
@@ -146,7 +146,7 @@ fn reaches_the_optimum_of_the_reference_on_every_register() {
                     })
                     .collect();
                 for isa in Isa::available() {
-                    for width in [4, 8, 16].into_iter().filter(|w| *w >= lanes) {
+                    for width in [4, 8, 16, 32].into_iter().filter(|w| *w >= lanes) {
                         let active = (1 << lanes) - 1;
                         let scratch = case.learn(isa, width, active, &none, FINE);
                         for (lane, best) in best.iter().enumerate() {
@@ -186,7 +186,7 @@ fn every_register_takes_the_same_way() {
         let stop = Stop { eps: 1e-6, max_passes: 5 };
         let plain = case.learn(Isa::Scalar, 4, 0b1111, &none, stop);
         for isa in Isa::available() {
-            for width in [4, 8, 16] {
+            for width in [4, 8, 16, 32] {
                 let other = case.learn(isa, width, 0b1111, &none, stop);
                 for lane in 0..4 {
                     let (a, b) = (case.weights(&plain, lane, &none), case.weights(&other, lane, &none));
@@ -293,7 +293,7 @@ fn stops_at_the_passes_and_at_a_cancelled_call() {
 fn survivors_are_the_weights_of_at_least_the_threshold() {
     let case = Case::new(2, 50, 37, 11, step(DualLoss::SquaredHinge, 1.0, 1.0, 1.0), false);
     for isa in Isa::available() {
-        for width in [16] {
+        for width in [16, 32] {
             let scratch = case.learn(isa, width, 0x7ff, &none, FINE);
             for threshold in [0.0, 0.1, 0.3] {
                 let mut got = Vec::new();
@@ -311,7 +311,7 @@ fn survivors_are_the_weights_of_at_least_the_threshold() {
 
 #[test]
 fn widths_hold_their_lanes() {
-    for lanes in 1..=16 {
+    for lanes in 1..=32 {
         let width = width_of(lanes);
         assert!(width >= lanes as usize && (width == 4 || width / 2 < lanes as usize));
     }
@@ -327,7 +327,7 @@ proptest! {
         seed in any::<u64>(),
         n in 2usize..40,
         cols in 1usize..25,
-        lanes in 1usize..17,
+        lanes in 1usize..33,
         which in 0usize..3,
         cp in 0.2f32..4.0,
         cn in 0.2f32..4.0,
@@ -336,7 +336,7 @@ proptest! {
     ) {
         let case = Case::new(seed, n, cols, lanes, step(LOSSES[which], cp, cn, bias), relevance);
         let width = width_of(lanes as u32);
-        let scratch = case.learn(Isa::detect(), width, (1 << lanes) - 1, &none, Stop { eps: 1e-3, max_passes: 5000 });
+        let scratch = case.learn(Isa::detect(), width, u32::MAX >> (32 - lanes), &none, Stop { eps: 1e-3, max_passes: 5000 });
         for lane in 0..lanes {
             let single = case.single(lane);
             let w = case.weights(&scratch, lane, &none);

@@ -1,4 +1,4 @@
-//! One pass of dual coordinate descent over the rows of a node, for up to 16 sibling labels at once.
+//! One pass of dual coordinate descent over the rows of a node, for up to 32 sibling labels at once.
 //!
 //! For label `l` with signs `y ∈ {−1, +1}` and costs `C` the problem is
 //! `min ½‖w‖² + Σ C·loss(y·(w·x + b·β))`; its dual has one variable `α ≥ 0` a row, and `w = Σ α·y·x`. A step on
@@ -8,14 +8,18 @@
 //!
 //! Two departures, both measured at equal P@k. Steps are over-relaxed by ω = 1.3 (any 0 < ω < 2 descends; 1.0 takes
 //! a fifth more passes, 1.5 more again on some sets). A row that moved no lane rests for one pass: it is near its
-//! optimum in all 16 problems, and a look at it costs as much as a step. What others move while it rests may go
+//! optimum in all these problems, and a look at it costs as much as a step. What others move while it rests may go
 //! unseen in the last pass; among many rows that is of no matter, so only large problems let rows rest.
 //!
 //! Siblings share their rows, so `w` is stored feature by feature with one float a lane: a row's entry costs one
 //! load, one broadcast and one fused multiply-add for all lanes.
 
 use super::Isa;
+use super::aligned::Aligned;
 use super::lanes::{Lanes, Work, dispatch};
+
+/// Most lanes that step together.
+pub const MOST: usize = 32;
 
 /// Sparse entries whose column ids were checked once, so that the passes may index freely.
 #[derive(Debug, Clone, Copy)]
@@ -121,22 +125,20 @@ pub struct Step {
 #[derive(Debug, Default)]
 pub struct Siblings {
     width: usize,
-    w: Vec<f32>,
-    alpha: Vec<f32>,
-    bias: [f32; 16],
+    w: Aligned,
+    alpha: Aligned,
+    bias: [f32; MOST],
     resting: Vec<bool>,
 }
 
 impl Siblings {
-    /// Starts anew at zero for these rows and 4, 8 or 16 lanes; memory is kept from one use to the next.
+    /// Starts anew at zero for these rows and 4, 8, 16 or 32 lanes; memory is kept from one use to the next.
     pub fn reset(&mut self, rows: &Rows<'_>, width: usize) {
-        assert!(matches!(width, 4 | 8 | 16));
+        assert!(matches!(width, 4 | 8 | 16 | 32));
         self.width = width;
-        for (v, n) in [(&mut self.w, rows.cols()), (&mut self.alpha, rows.len())] {
-            v.clear();
-            v.resize(n * width, 0.0);
-        }
-        self.bias = [0.0; 16];
+        self.w.reset(rows.cols() * width);
+        self.alpha.reset(rows.len() * width);
+        self.bias = [0.0; MOST];
         self.resting.clear();
         self.resting.resize(rows.len(), false);
     }
@@ -152,7 +154,7 @@ impl Siblings {
     }
 
     /// The bias weight of each lane.
-    pub fn bias(&self) -> &[f32; 16] {
+    pub fn bias(&self) -> &[f32; MOST] {
         &self.bias
     }
 
@@ -162,7 +164,7 @@ impl Siblings {
     }
 
     /// For each feature the lanes with a weight of at least this magnitude.
-    pub fn survivors(&self, isa: Isa, threshold: f32, out: &mut Vec<u16>) {
+    pub fn survivors(&self, isa: Isa, threshold: f32, out: &mut Vec<u32>) {
         out.clear();
         out.resize(self.w.len() / self.width, 0);
         dispatch(isa, self.width, Survivors { w: &self.w, threshold, out });
@@ -173,9 +175,9 @@ impl Siblings {
 #[derive(Debug, Clone, Copy)]
 pub struct Gap {
     /// The largest.
-    pub max: [f32; 16],
+    pub max: [f32; MOST],
     /// The smallest.
-    pub min: [f32; 16],
+    pub min: [f32; MOST],
 }
 
 /// What a block of siblings is to learn from.
@@ -184,7 +186,7 @@ pub struct Problem<'a> {
     /// The node's rows.
     pub rows: Rows<'a>,
     /// For each row a bit for each lane whose label the row has.
-    pub positives: &'a [u16],
+    pub positives: &'a [u32],
     /// Where given, one factor on the cost of each row's lanes.
     pub relevance: Option<&'a [f32]>,
     /// The constants.
@@ -242,7 +244,7 @@ impl Args<'_> {
         super::prefetch_line(self.state.alpha.as_ptr().wrapping_add(i * lanes));
     }
 
-    /// `w·x_i + b·β` of every lane, summed in four streams so that additions need not wait for each other.
+    /// `w·x_i` of every lane, summed in several streams so that additions need not wait for each other.
     ///
     /// # Safety
     /// `i` is a row of `rows`, the state was reset for these rows and `V::N` lanes.
@@ -255,25 +257,28 @@ impl Args<'_> {
             let Span { begin, end, .. } = *rows.spans.get_unchecked(i);
             let (idx, val, w) = (rows.entries.idx.as_ptr(), rows.entries.val.as_ptr(), self.state.w.as_ptr());
             let at = |j: usize| V::load(w.add(*idx.add(j) as usize * V::N));
-            let mut a = V::load(self.state.bias.as_ptr()).mul(V::splat(self.problem.step.bias));
-            let (mut b, mut c, mut d) = (V::splat(0.0), V::splat(0.0), V::splat(0.0));
+            let mut sums = [V::splat(0.0); 4];
             let mut j = begin;
-            while j + 4 <= end {
-                a = V::splat(*val.add(j)).mul_add(at(j), a);
-                b = V::splat(*val.add(j + 1)).mul_add(at(j + 1), b);
-                c = V::splat(*val.add(j + 2)).mul_add(at(j + 2), c);
-                d = V::splat(*val.add(j + 3)).mul_add(at(j + 3), d);
-                j += 4;
+            while j + V::STREAMS <= end {
+                for (k, sum) in sums.iter_mut().enumerate().take(V::STREAMS) {
+                    *sum = V::splat(*val.add(j + k)).mul_add(at(j + k), *sum);
+                }
+                j += V::STREAMS;
             }
-            while j < end {
-                a = V::splat(*val.add(j)).mul_add(at(j), a);
-                j += 1;
+            for (k, sum) in sums.iter_mut().enumerate().take(V::STREAMS - 1) {
+                if j + k < end {
+                    *sum = V::splat(*val.add(j + k)).mul_add(at(j + k), *sum);
+                }
             }
-            a.add(b).add(c.add(d))
+            match V::STREAMS {
+                1 => sums[0],
+                2 => sums[0].add(sums[1]),
+                _ => sums[0].add(sums[1]).add(sums[2].add(sums[3])),
+            }
         }
     }
 
-    /// `w += d·x_i`, `b += d·β`.
+    /// `w += d·x_i`.
     ///
     /// # Safety
     /// As [`Args::margins`].
@@ -288,8 +293,6 @@ impl Args<'_> {
                 let at = w.add(*idx.add(j) as usize * V::N);
                 V::splat(*val.add(j)).mul_add(d, V::load(at)).store(at);
             }
-            let bias = self.state.bias.as_mut_ptr();
-            V::splat(self.problem.step.bias).mul_add(d, V::load(bias)).store(bias);
         }
     }
 
@@ -301,7 +304,7 @@ impl Args<'_> {
     unsafe fn costs<V: Lanes>(&self, i: usize, cp: V, cn: V) -> V {
         // SAFETY: `pass` checked the length of `relevance`.
         unsafe {
-            let c = V::select(u32::from(*self.problem.positives.get_unchecked(i)), cp, cn);
+            let c = V::select(*self.problem.positives.get_unchecked(i), cp, cn);
             match self.problem.relevance {
                 None => c,
                 Some(r) => c.mul(V::load(r.as_ptr().add(i * V::N))),
@@ -324,8 +327,10 @@ impl<const SQUARED: bool> Work for Hinge<'_, SQUARED> {
             let (zero, one) = (V::splat(0.0), V::splat(1.0));
             let (cp, cn) = (V::splat(args.problem.step.cp), V::splat(args.problem.step.cn));
             let (rest, minus_rest) = (V::splat(args.problem.step.rest), V::splat(-args.problem.step.rest));
-            let omega = V::splat(OMEGA);
-            let (half, beta) = (V::splat(0.5), args.problem.step.bias * args.problem.step.bias);
+            let (omega, half) = (V::splat(OMEGA), V::splat(0.5));
+            let (bias, beta) =
+                (V::splat(args.problem.step.bias), args.problem.step.bias * args.problem.step.bias);
+            let mut b = V::load(args.state.bias.as_ptr());
             let (mut max, mut min) = (V::splat(f32::NEG_INFINITY), V::splat(f32::INFINITY));
             for k in 0..args.order.len() {
                 args.prefetch(k, V::N);
@@ -334,12 +339,15 @@ impl<const SQUARED: bool> Work for Hinge<'_, SQUARED> {
                 if std::mem::take(resting) {
                     continue;
                 }
-                let y = V::select(u32::from(*args.problem.positives.get_unchecked(i)), one, V::splat(-1.0));
+                let y = V::select(*args.problem.positives.get_unchecked(i), one, V::splat(-1.0));
                 let c = args.costs(i, cp, cn);
                 let d = if SQUARED { half.div(c) } else { zero };
                 let a = V::load(args.state.alpha.as_ptr().add(i * V::N));
-                let own = V::splat(args.rows.spans.get_unchecked(i).lone).add(d);
-                let g = y.mul_add(args.margins::<V>(i), a.mul_add(own, V::splat(-1.0)));
+                let Span { squared, lone, .. } = *args.rows.spans.get_unchecked(i);
+                // Nothing here waits for the row before, so the division costs no time.
+                let pace = omega.div(V::splat(squared + beta).add(d).max(V::splat(1e-12)));
+                let own = a.mul_add(V::splat(lone).add(d), V::splat(-1.0));
+                let g = y.mul_add(bias.mul_add(b, args.margins::<V>(i)), own);
                 // The projected gradient: at a bound only the way back into the box counts.
                 let mut pg = V::select(zero.less(a), g, g.min(zero));
                 if !SQUARED {
@@ -351,15 +359,17 @@ impl<const SQUARED: bool> Work for Hinge<'_, SQUARED> {
                     *args.state.resting.get_unchecked_mut(i) = args.order.len() >= MANY_ROWS;
                     continue;
                 }
-                let q = V::splat(args.rows.spans.get_unchecked(i).squared + beta).add(d).max(V::splat(1e-12));
-                let mut to = a.sub(g.mul(omega).div(q)).max(zero);
+                let mut to = a.sub(g.mul(pace)).max(zero);
                 if !SQUARED {
                     to = to.min(c);
                 }
                 let to = V::select(moved, to, a);
                 to.store(args.state.alpha.as_mut_ptr().add(i * V::N));
-                args.add_row(i, to.sub(a).mul(y));
+                let step = to.sub(a).mul(y);
+                args.add_row(i, step);
+                b = bias.mul_add(step, b);
             }
+            b.store(args.state.bias.as_mut_ptr());
             gap(max, min)
         }
     }
@@ -369,8 +379,8 @@ impl<const SQUARED: bool> Work for Hinge<'_, SQUARED> {
 /// The instruction set of `V` must have been detected.
 #[inline(always)]
 unsafe fn gap<V: Lanes>(max: V, min: V) -> Gap {
-    let mut gap = Gap { max: [0.0; 16], min: [0.0; 16] };
-    // SAFETY: 16 floats take any V.
+    let mut gap = Gap { max: [0.0; MOST], min: [0.0; MOST] };
+    // SAFETY: so many floats take any V.
     unsafe {
         max.store(gap.max.as_mut_ptr());
         min.store(gap.min.as_mut_ptr());
@@ -387,16 +397,18 @@ impl Work for Logistic<'_> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) -> Gap {
         let Self(mut args) = self;
-        let mut gap = Gap { max: [0.0; 16], min: [0.0; 16] };
+        let mut gap = Gap { max: [0.0; MOST], min: [0.0; MOST] };
         // SAFETY: as for the hinges.
         unsafe {
             let (cp, cn) = (V::splat(args.problem.step.cp), V::splat(args.problem.step.cn));
-            let beta = args.problem.step.bias * args.problem.step.bias;
+            let (bias, beta) =
+                (V::splat(args.problem.step.bias), args.problem.step.bias * args.problem.step.bias);
+            let mut b = V::load(args.state.bias.as_ptr());
             for k in 0..args.order.len() {
                 args.prefetch(k, V::N);
                 let i = *args.order.get_unchecked(k) as usize;
-                let (mut margins, mut c, mut d) = ([0f32; 16], [0f32; 16], [0f32; 16]);
-                args.margins::<V>(i).store(margins.as_mut_ptr());
+                let (mut margins, mut c, mut d) = ([0f32; MOST], [0f32; MOST], [0f32; MOST]);
+                bias.mul_add(b, args.margins::<V>(i)).store(margins.as_mut_ptr());
                 args.costs(i, cp, cn).store(c.as_mut_ptr());
                 let Span { squared, lone, .. } = *args.rows.spans.get_unchecked(i);
                 let q = squared + beta;
@@ -413,9 +425,12 @@ impl Work for Logistic<'_> {
                     }
                 }
                 if moved {
-                    args.add_row(i, V::load(d.as_ptr()));
+                    let step = V::load(d.as_ptr());
+                    args.add_row(i, step);
+                    b = bias.mul_add(step, b);
                 }
             }
+            b.store(args.state.bias.as_mut_ptr());
         }
         gap
     }
@@ -459,7 +474,7 @@ fn logistic_root(q: f32, margin: f32, alpha: f32, cost: f32) -> (f32, f32) {
 struct Survivors<'a> {
     w: &'a [f32],
     threshold: f32,
-    out: &'a mut [u16],
+    out: &'a mut [u32],
 }
 
 impl Work for Survivors<'_> {
@@ -476,7 +491,7 @@ impl Work for Survivors<'_> {
                 let w = V::load(self.w.as_ptr().add(f * V::N));
                 let small = w.less(high) & low.less(w);
                 let present = w.less(zero) | zero.less(w);
-                *bits = (!small & present) as u16;
+                *bits = !small & present;
             }
         }
     }

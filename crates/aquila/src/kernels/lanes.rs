@@ -1,6 +1,6 @@
 //! A few floats side by side: what the solver steps through sibling labels with.
 //!
-//! One trait, four shapes of it: plain arrays on every target, and the x86-64 registers of 4, 8 and 16 floats.
+//! One trait: plain arrays on every target, the x86-64 registers of 4, 8 and 16 floats, and pairs of either.
 //! A function that is generic over [`Lanes`] and marked `inline(always)` becomes vector code inside a
 //! `#[target_feature]` function, as in the vector trait of aho-corasick's packed searchers.
 
@@ -14,6 +14,8 @@ use super::Isa;
 pub(crate) unsafe trait Lanes: Copy {
     /// How many floats.
     const N: usize;
+    /// How many sums may run side by side before they no longer fit the registers: 1, 2 or 4.
+    const STREAMS: usize = 4;
     /// Reads `N` floats.
     unsafe fn load(from: *const f32) -> Self;
     /// Writes `N` floats.
@@ -52,7 +54,7 @@ pub(crate) trait Work {
     unsafe fn run<V: Lanes>(self) -> Self::Out;
 }
 
-/// Runs the work with this many lanes (4, 8 or 16), in the registers of the instruction set.
+/// Runs the work with this many lanes (4, 8, 16 or 32), in the registers of the instruction set.
 pub(crate) fn dispatch<W: Work>(isa: Isa, width: usize, work: W) -> W::Out {
     #[cfg(target_arch = "x86_64")]
     {
@@ -70,10 +72,12 @@ pub(crate) fn dispatch<W: Work>(isa: Isa, width: usize, work: W) -> W::Out {
         // SAFETY: `isa` is no more than what the processor was found to have.
         unsafe {
             match (isa, width) {
+                (Isa::Avx512, 32) => return avx512::<Pair<x86::X16>, W>(work),
                 (Isa::Avx512, 16) => return avx512::<x86::X16, W>(work),
                 (Isa::Avx512, 8) => return avx512::<x86::X8, W>(work),
                 (Isa::Avx512, 4) => return avx512::<x86::X4, W>(work),
-                (Isa::Avx2, 16) => return avx2::<x86::X8x2, W>(work),
+                (Isa::Avx2, 32) => return avx2::<Pair<Pair<x86::X8>>, W>(work),
+                (Isa::Avx2, 16) => return avx2::<Pair<x86::X8>, W>(work),
                 (Isa::Avx2, 8) => return avx2::<x86::X8, W>(work),
                 (Isa::Avx2, 4) => return avx2::<x86::X4, W>(work),
                 _ => {}
@@ -87,7 +91,8 @@ pub(crate) fn dispatch<W: Work>(isa: Isa, width: usize, work: W) -> W::Out {
             4 => work.run::<Plain<4>>(),
             8 => work.run::<Plain<8>>(),
             16 => work.run::<Plain<16>>(),
-            _ => panic!("lanes come in 4, 8 or 16, not {width}"),
+            32 => work.run::<Plain<32>>(),
+            _ => panic!("lanes come in 4, 8, 16 or 32, not {width}"),
         }
     }
 }
@@ -110,6 +115,7 @@ impl<const W: usize> Plain<W> {
 // SAFETY: plain Rust, no instruction set needed; pointers are used as the trait allows.
 unsafe impl<const W: usize> Lanes for Plain<W> {
     const N: usize = W;
+    const STREAMS: usize = if W > 16 { 1 } else { 4 };
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
         // SAFETY: the caller vouches for N floats at `from`; an array of f32 has the alignment of f32.
@@ -286,77 +292,78 @@ pub(crate) mod x86 {
         less(a, b) u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b)),
         select(bits, yes, no) _mm512_mask_blend_ps(bits as u16, no, yes)
     );
+}
 
-    /// 16 floats in two registers of 8; AVX2 and FMA.
-    #[derive(Clone, Copy)]
-    pub(crate) struct X8x2(X8, X8);
+/// Two registers side by side, under the conditions of one.
+#[derive(Clone, Copy)]
+pub(crate) struct Pair<V>(V, V);
 
-    // SAFETY: two registers of 8, under the same conditions.
-    unsafe impl Lanes for X8x2 {
-        const N: usize = 16;
-        #[inline(always)]
-        unsafe fn load(from: *const f32) -> Self {
-            // SAFETY: 16 floats at `from`, so 8 at `from + 8`.
-            unsafe { Self(X8::load(from), X8::load(from.add(8))) }
+// SAFETY: each method is that of `V` on either half; `load` and `store` reach twice as far, as `N` says.
+unsafe impl<V: Lanes> Lanes for Pair<V> {
+    const N: usize = 2 * V::N;
+    const STREAMS: usize = if V::N > 8 { 2 } else { V::STREAMS };
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller vouches for `N` floats at `from`, so for half as many from the middle on.
+        unsafe { Self(V::load(from), V::load(from.add(V::N))) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: as in `load`.
+        unsafe {
+            self.0.store(to);
+            self.1.store(to.add(V::N));
         }
-        #[inline(always)]
-        unsafe fn store(self, to: *mut f32) {
-            // SAFETY: as in `load`.
-            unsafe {
-                self.0.store(to);
-                self.1.store(to.add(8));
-            }
-        }
-        #[inline(always)]
-        unsafe fn splat(v: f32) -> Self {
-            // SAFETY: AVX2 by the trait's contract, here and below.
-            unsafe { Self(X8::splat(v), X8::splat(v)) }
-        }
-        #[inline(always)]
-        unsafe fn add(self, o: Self) -> Self {
-            // SAFETY: see `splat`.
-            unsafe { Self(self.0.add(o.0), self.1.add(o.1)) }
-        }
-        #[inline(always)]
-        unsafe fn sub(self, o: Self) -> Self {
-            // SAFETY: see `splat`.
-            unsafe { Self(self.0.sub(o.0), self.1.sub(o.1)) }
-        }
-        #[inline(always)]
-        unsafe fn mul(self, o: Self) -> Self {
-            // SAFETY: see `splat`.
-            unsafe { Self(self.0.mul(o.0), self.1.mul(o.1)) }
-        }
-        #[inline(always)]
-        unsafe fn div(self, o: Self) -> Self {
-            // SAFETY: see `splat`.
-            unsafe { Self(self.0.div(o.0), self.1.div(o.1)) }
-        }
-        #[inline(always)]
-        unsafe fn min(self, o: Self) -> Self {
-            // SAFETY: see `splat`.
-            unsafe { Self(self.0.min(o.0), self.1.min(o.1)) }
-        }
-        #[inline(always)]
-        unsafe fn max(self, o: Self) -> Self {
-            // SAFETY: see `splat`.
-            unsafe { Self(self.0.max(o.0), self.1.max(o.1)) }
-        }
-        #[inline(always)]
-        unsafe fn mul_add(self, b: Self, c: Self) -> Self {
-            // SAFETY: see `splat`.
-            unsafe { Self(self.0.mul_add(b.0, c.0), self.1.mul_add(b.1, c.1)) }
-        }
-        #[inline(always)]
-        unsafe fn less(self, o: Self) -> u32 {
-            // SAFETY: see `splat`.
-            unsafe { self.0.less(o.0) | self.1.less(o.1) << 8 }
-        }
-        #[inline(always)]
-        unsafe fn select(bits: u32, yes: Self, no: Self) -> Self {
-            // SAFETY: see `splat`.
-            unsafe { Self(X8::select(bits, yes.0, no.0), X8::select(bits >> 8, yes.1, no.1)) }
-        }
+    }
+    #[inline(always)]
+    unsafe fn splat(v: f32) -> Self {
+        // SAFETY: the instruction set of `V`, by the trait's contract, here and below.
+        unsafe { Self(V::splat(v), V::splat(v)) }
+    }
+    #[inline(always)]
+    unsafe fn add(self, o: Self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.add(o.0), self.1.add(o.1)) }
+    }
+    #[inline(always)]
+    unsafe fn sub(self, o: Self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.sub(o.0), self.1.sub(o.1)) }
+    }
+    #[inline(always)]
+    unsafe fn mul(self, o: Self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.mul(o.0), self.1.mul(o.1)) }
+    }
+    #[inline(always)]
+    unsafe fn div(self, o: Self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.div(o.0), self.1.div(o.1)) }
+    }
+    #[inline(always)]
+    unsafe fn min(self, o: Self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.min(o.0), self.1.min(o.1)) }
+    }
+    #[inline(always)]
+    unsafe fn max(self, o: Self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.max(o.0), self.1.max(o.1)) }
+    }
+    #[inline(always)]
+    unsafe fn mul_add(self, b: Self, c: Self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.mul_add(b.0, c.0), self.1.mul_add(b.1, c.1)) }
+    }
+    #[inline(always)]
+    unsafe fn less(self, o: Self) -> u32 {
+        // SAFETY: see `splat`.
+        unsafe { self.0.less(o.0) | self.1.less(o.1) << V::N }
+    }
+    #[inline(always)]
+    unsafe fn select(bits: u32, yes: Self, no: Self) -> Self {
+        // SAFETY: see `splat`; registers ignore bits beyond their own.
+        unsafe { Self(V::select(bits, yes.0, no.0), V::select(bits >> V::N, yes.1, no.1)) }
     }
 }
 
@@ -382,7 +389,7 @@ mod tests {
                 x.min(y),
                 x.max(y),
                 x.mul_add(y, V::splat(0.5)),
-                V::select(0x5a69, x, y),
+                V::select(0x3c5a_5a69, x, y),
             ] {
                 let mut row = vec![0.0; V::N];
                 v.store(row.as_mut_ptr());
@@ -405,7 +412,7 @@ mod tests {
 
     #[test]
     fn every_register_equals_its_scalar_twin() {
-        for width in [4, 8, 16] {
+        for width in [4, 8, 16, 32] {
             let plain = dispatch(Isa::Scalar, width, Everything);
             assert_eq!(plain.0.len(), 8 * width);
             for isa in Isa::available() {

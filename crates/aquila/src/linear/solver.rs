@@ -1,6 +1,6 @@
-//! Blocked dual coordinate descent: the sibling labels of a node, 16 at a time.
+//! Blocked dual coordinate descent: the sibling labels of a node, up to 32 at a time.
 //!
-//! The peers (PECOS, omikuji, napkinXC) solve one label after another, each over the same rows. Here up to 16
+//! The peers (PECOS, omikuji, napkinXC) solve one label after another, each over the same rows. Here up to 32
 //! siblings step together through a row, so each row is fetched once for all of them: [`dcd`] has the
 //! step, its formula and its source. A pass runs over the rows in a fresh random order. (A fixed order, or one shuffled in
 //! chunks for the caches' sake, costs up to 5 points of P@1.) A lane is done when the largest and the smallest
@@ -8,7 +8,7 @@
 //! `max_passes`.
 //!
 //! Differences from liblinear and PECOS: no shrinking (rows are shared, so a row would have to be at its bound in
-//! all 16 lanes), but a row that moved no lane rests for one pass; steps are over-relaxed; gradients that agree but are far from 0 do not end a lane (theirs do: a single row is left after
+//! all lanes), but a row that moved no lane rests for one pass; steps are over-relaxed; gradients that agree but are far from 0 do not end a lane (theirs do: a single row is left after
 //! one step); a lane's step is left out while its projected gradient is below [`REST`] of `eps`; f32
 //! throughout.
 //!
@@ -78,11 +78,26 @@ pub fn solve(
     Ok(stop.max_passes)
 }
 
-/// The narrowest register for this many lanes.
+/// How many bytes of weights may be stepped through at once: half of what the second cache of a common processor
+/// holds. Beyond it 32 lanes a feature miss that cache more often than they share work.
+const NEAR: usize = 512 << 10;
+
+/// How many siblings to step together through rows of so many columns.
+///
+/// In narrow problems a step waits for its own chain of sums, and a second register in flight costs next to nothing;
+/// in wide ones it waits for weights from far caches.
+pub fn together(isa: Isa, cols: usize) -> usize {
+    let near = cols * dcd::MOST * size_of::<f32>() <= NEAR;
+    // Plain code has no registers for 32 sums.
+    if near && isa > Isa::Scalar { dcd::MOST } else { dcd::MOST / 2 }
+}
+
+/// The narrowest register, or pair of registers, for this many lanes.
 pub fn width_of(lanes: u32) -> usize {
     match lanes {
         0..=4 => 4,
         5..=8 => 8,
-        _ => 16,
+        9..=16 => 16,
+        _ => 32,
     }
 }

@@ -13,6 +13,7 @@ mod search;
 mod tables;
 mod train;
 mod weight_format;
+mod worker;
 
 pub use block::{Block, LANES};
 pub use model::{Model, ModelInfo, ModelParts, Ranked};

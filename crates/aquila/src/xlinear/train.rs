@@ -16,6 +16,8 @@ use super::{
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
+use crate::kernels::Isa;
+use crate::linear::together;
 use crate::params::Params;
 use crate::tree::{self, Bisection, Clustering, LabelTree, NODE, Shape, Split, TreeLayer};
 use std::time::Instant;
@@ -356,11 +358,15 @@ pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> 
     }
     let width = params.model.weights_bytes() as f64;
     let blocks = weights * (3.0 + width);
-    // Of a node of all rows: its features with their columns, and what each row has in 16 lanes.
+    // Of a node of all rows: its features with their columns, and what each row has in all lanes.
     let used = d.min(nnz);
-    let weighted = if solver.relevance == Relevance::Off { 0.0 } else { 64.0 };
-    let worker =
-        n * (110.0 + weighted) + 4.25 * d + 16.0 * used + 72.0 * d.min(nnz / 2.0) + 8.0 * nnz.min(4.0 * d);
+    let lanes = 4.0 * together(Isa::detect(), d as usize) as f64;
+    let weighted = if solver.relevance == Relevance::Off { 0.0 } else { lanes };
+    let worker = n * (48.0 + lanes + weighted)
+        + 4.25 * d
+        + 16.0 * used
+        + 72.0 * d.min(nnz / 2.0)
+        + 8.0 * nnz.min(4.0 * d);
     let matcher = match solver.negatives {
         Negatives::Siblings => 0.0,
         _ => 24.0 * n * f64::from(solver.matcher_beam).min(leaves),
