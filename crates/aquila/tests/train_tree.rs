@@ -3,7 +3,9 @@
 mod common;
 
 use aquila::control::Control;
-use aquila::tree::{Bisection, Clustering, LabelTree, NODE, Points, Shape, Split, build, given, pifa, pii};
+use aquila::tree::{
+    Bisection, Clustering, Cut, LabelTree, NODE, Points, Shape, Split, build, given, pifa, pii,
+};
 use aquila::{Csr, ErrorCode};
 use common::{Lists, Rng, control, csr, labels_below, lists, random_rows, refused};
 use proptest::prelude::*;
@@ -32,6 +34,8 @@ fn near(got: &Csr, want: &[Vec<f64>]) {
     assert_eq!(got.rows(), want.len());
 }
 
+const ALL: Cut = Cut { most: 0, mass: 1.0 };
+
 /// Z = norm(norm(Y)ᵀ X).
 fn naive_pifa(x: &Csr, y: &Csr) -> Vec<Vec<f64>> {
     let (x, mut y) = (dense(x), dense(y));
@@ -56,7 +60,7 @@ fn pifa_is_the_product_of_scaled_labels_and_rows() {
         // Values do not matter, but zeros are no labels.
         labels.iter_mut().flatten().for_each(|e| e.1 = [0.0, 1.0, 2.5][rng.below(3)]);
         let y = csr(150, &labels);
-        let got = pifa(&x, x.values(), &y.transpose(), 0, &Control::default()).unwrap();
+        let got = pifa(&x, x.values(), &y.transpose(), ALL, &Control::default()).unwrap();
         near(&got, &naive_pifa(&x, &y));
     }
 }
@@ -98,19 +102,23 @@ proptest! {
 
     /// Sums that meet 0 on the way, from values that cancel or explicit zeros, are cut like any others.
     #[test]
-    fn a_cut_of_sums_keeps_the_largest(
+    fn a_cut_of_sums_keeps_the_largest_that_are_enough(
         entries in prop::collection::vec(prop::collection::btree_map(0u32..12, -2i8..3, 0..10), 1..6),
-        keep in 1usize..8,
+        most in 0usize..8,
+        mass in prop_oneof![Just(1.0f32), 0.01f32..1.0],
     ) {
         let x: Lists = entries.iter().map(|r| r.iter().map(|(j, v)| (*j, f32::from(*v))).collect()).collect();
         let x = csr(12, &x);
         let y = csr(1, &entries.iter().map(|_| vec![(0, 1.0)]).collect::<Lists>());
-        let got = pifa(&x, x.values(), &y.transpose(), keep, &Control::default()).unwrap();
+        let got = pifa(&x, x.values(), &y.transpose(), Cut { most, mass }, &Control::default()).unwrap();
         let mut sums = [0i32; 12];
         entries.iter().flatten().for_each(|(j, v)| sums[*j as usize] += i32::from(*v));
         let mut sizes: Vec<i32> = sums.iter().map(|s| s.abs()).filter(|s| *s > 0).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
-        sizes.truncate(keep);
+        let mut wanted = f64::from(mass) * sizes.iter().map(|s| f64::from(s * s)).sum::<f64>();
+        let enough = sizes.iter().take_while(|s| { let more = wanted > 0.0; wanted -= f64::from(*s * *s); more });
+        let enough = enough.count();
+        sizes.truncate(if most == 0 { enough } else { enough.min(most) });
         let mut kept: Vec<i32> = got.row(0).indices.iter().map(|j| sums[*j as usize].abs()).collect();
         kept.sort_unstable_by(|a, b| b.cmp(a));
         prop_assert_eq!(kept, sizes);
@@ -121,7 +129,7 @@ proptest! {
 fn extreme_values_make_finite_vectors() {
     let x = csr(3, &[vec![(0, 3e38), (1, 1.0)], vec![(0, 3e38), (2, -3e38)], vec![(1, 1e-38), (2, 1e-40)]]);
     let y = csr(2, &[vec![(0, 1.0)], vec![(0, 1.0)], vec![(1, 1.0)]]);
-    let got = pifa(&x, x.values(), &y.transpose(), 0, &Control::default()).unwrap();
+    let got = pifa(&x, x.values(), &y.transpose(), ALL, &Control::default()).unwrap();
     let shares = given(&x, 2, &Control::default()).unwrap();
     for row in got.iter_rows().chain(shares.iter_rows()) {
         assert!(row.values.iter().all(|v| v.is_finite()), "{row:?}");

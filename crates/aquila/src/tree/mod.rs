@@ -14,4 +14,4 @@ pub use build::{Shape, Split, build};
 pub use kary::Clustering;
 pub use label_tree::{LabelTree, NODE, TreeLayer};
 pub use points::Points;
-pub use vectors::{given, pifa, pii};
+pub use vectors::{Cut, given, pifa, pii};

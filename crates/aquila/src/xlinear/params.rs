@@ -31,7 +31,10 @@ crate::params! {
     pub struct TreeParams {
         /// What describes a label to k-means: pifa (the labels' rows summed) or pii (the labels' row ids).
         pub vectors: VectorKind = VectorKind::Pifa, "tree.vectors", Kind::Choice(VectorKind::TEXTS);
-        /// Largest entries kept of a label's vector; 0 keeps all. Fewer entries make the tree faster to build.
+        /// Share of a pifa vector's squared length that is kept, in its fewest and largest entries. Small entries
+        /// are mostly chance; where labels have few rows and flat vectors, more may help.
+        pub vector_mass: f32 = 0.8, "tree.vectorMass", Kind::Number { min: 1e-6, max: 1.0 };
+        /// Most entries kept of a label's vector, the largest; 0 keeps all.
         pub vector_entries: u32 = 256, "tree.vectorEntries", Kind::Integer { min: 0.0, max: MANY };
         /// balanced: halves of equal size, regrouped to the arity; kary: arity clusters of any size.
         pub split: SplitKind = SplitKind::Balanced, "tree.split", Kind::Choice(SplitKind::TEXTS);

@@ -19,7 +19,7 @@ use crate::error::{Result, fail};
 use crate::kernels::Isa;
 use crate::linear::together;
 use crate::params::Params;
-use crate::tree::{self, Bisection, Clustering, LabelTree, NODE, Shape, Split, TreeLayer};
+use crate::tree::{self, Bisection, Clustering, Cut, LabelTree, NODE, Shape, Split, TreeLayer};
 use std::time::Instant;
 
 /// What training may be given beside rows and labels.
@@ -240,7 +240,10 @@ fn vectors(
     }
     let labels_rows = y.transpose();
     match params.tree.vectors {
-        VectorKind::Pifa => tree::pifa(rows.matrix(), rows.values(), &labels_rows, keep, control),
+        VectorKind::Pifa => {
+            let cut = Cut { most: keep, mass: params.tree.vector_mass };
+            tree::pifa(rows.matrix(), rows.values(), &labels_rows, cut, control)
+        }
         VectorKind::Pii => tree::pii(&labels_rows, keep, control),
     }
 }
