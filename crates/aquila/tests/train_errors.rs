@@ -109,8 +109,8 @@ fn a_limit_below_the_forecast_is_kept() {
 /// Rows that keep a thread busy for a second or more.
 fn heavy() -> (Features, Csr, TrainParams) {
     let mut rng = Rng::new(5);
-    let x: Features = csr(2000, &random_rows(&mut rng, 3000, 2000, 0.03)).into();
-    let y: Lists = (0..3000)
+    let x: Features = csr(2000, &random_rows(&mut rng, 12_000, 2000, 0.03)).into();
+    let y: Lists = (0..12_000)
         .map(|_| {
             let mut own: Vec<u32> = (0..4).map(|_| rng.below(3000) as u32).collect();
             own.sort_unstable();

@@ -36,8 +36,8 @@ enum Nested {
     Nodes(Vec<Nested>),
 }
 
-/// Clusters labels into a tree. Labels with empty vectors hang together under one node of their own, the last one
-/// under the root: they are kept, and no search enters them before everything else.
+/// Clusters labels into a tree. Labels with empty vectors hang together under a node of their own below the last
+/// child of the root: they are kept, and no search enters them before everything else.
 pub fn build(vectors: Csr, shape: &Shape, control: &Control) -> Result<LabelTree> {
     let Shape { max_leaf, arity, .. } = *shape;
     if max_leaf < 1 || arity < 2 {
@@ -64,9 +64,21 @@ pub fn build(vectors: Csr, shape: &Shape, control: &Control) -> Result<LabelTree
     if !empty.is_empty()
         && let Nested::Nodes(children) = &mut root
     {
-        children.push(Nested::Labels(empty));
+        // As deep as the others: a layer of nodes alone is searched faster than one of nodes and labels.
+        let depth = children.iter().map(Nested::depth).max().unwrap_or(0);
+        children.push((0..depth).fold(Nested::Labels(empty), |below, _| Nested::Nodes(vec![below])));
     }
     layers(labels, root)
+}
+
+impl Nested {
+    /// Nodes on the longest way down to labels' own.
+    fn depth(&self) -> usize {
+        match self {
+            Self::Labels(_) => 0,
+            Self::Nodes(children) => 1 + children.iter().map(Self::depth).max().unwrap_or(0),
+        }
+    }
 }
 
 /// Fills `leaves` (a power of two) from left to right; with leaves of one label some stay empty.

@@ -373,7 +373,7 @@ fn image(
         let values = values.to_vec();
         move |image: &mut Vec<u8>| values.iter().for_each(|v| image.extend_from_slice(&v.to_le_bytes()))
     };
-    let first_chunks = first_chunks(tree);
+    let first_chunks = first_chunks(&shape, tree);
     for (t, (layer, numbers_of)) in tree.layers().iter().zip(&shape.layers).enumerate() {
         put(Kind::Starts, t, &mut numbers(&layer.starts))?;
         if numbers_of.chunks != numbers_of.parents {

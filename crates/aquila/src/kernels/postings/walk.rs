@@ -338,7 +338,7 @@ fn section<C: Codes, S: Steps<C>>(
 
 /// A section's numbers. Its places are checked by [`Parsed::place`].
 struct Parsed {
-    /// Where its children, masks or row bases begin, and its weights.
+    /// Where its children, masks or row bases begin, and its weights but for masks of several words.
     at: usize,
     codes: usize,
     rows: usize,
@@ -409,21 +409,24 @@ impl Parsed {
         if row >= self.rows {
             return;
         }
-        let (table, rank, before) = if layer.words == 1 {
-            // The first eight have no number; what is read in its place is not used.
-            let number = self.at + self.count * ((row / 8).max(1) - 1);
-            (self.at + self.eights() + 16 * (row / 8), row % 8, number)
+        let one = layer.words == 1;
+        // Of one word, the first eight rows have no number; what is read in its place is not used.
+        let place = if one { (row / 8).max(1) - 1 } else { row };
+        let weights = number(layer.area, self.at + self.count * place, self.count).unwrap_or(0);
+        let weights = if one && row < 8 { 0 } else { weights.min(self.n) };
+        let (table, codes, rank) = if one {
+            let codes = self.codes + weights * C::BYTES;
+            (self.at + self.eights() + 16 * (row / 8), codes, row % 8)
         } else {
-            (self.at + self.count * self.rows + 2 * layer.words * row, 0, self.at + self.count * row)
+            let masks = 2 * layer.words;
+            let table = self.at + self.count * self.rows + masks * row + weights * C::BYTES;
+            (table, table + masks, 0)
         };
-        let known = layer.words > 1 || row >= 8;
-        let weights = if known { number(layer.area, before, self.count).unwrap_or(0) } else { 0 };
-        let weights = weights.min(self.n);
         steps.prefetch(layer.area, table);
-        steps.prefetch(layer.area, self.codes + (weights + 2 * rank) * C::BYTES);
+        steps.prefetch(layer.area, codes + 2 * rank * C::BYTES);
         at_hand.push(Row {
             table,
-            codes: self.codes + weights * C::BYTES,
+            codes,
             left: (self.n - weights) as u32,
             rank: rank as u32,
             sums: active * 16 * layer.words as u32,

@@ -8,7 +8,7 @@
 //! Cost: two passes over the pieces and one over the weights; cancelled between ranges.
 
 use super::encode::{Encoder, Piece, Place};
-use super::{BUCKET, CHUNK, LARGE, PAD, Shape};
+use super::{BUCKET, LARGE, LayerShape, PAD, Shape};
 use crate::control::Control;
 use crate::error::{Result, fail};
 use crate::tree::LabelTree;
@@ -57,7 +57,7 @@ pub(crate) fn lay_out(
     image: &mut Vec<u8>,
 ) -> Result<Laid> {
     let mut bias: Vec<Vec<f32>> = shape.layers.iter().map(|l| vec![f32::NEG_INFINITY; l.columns]).collect();
-    let first_chunks = first_chunks(tree);
+    let first_chunks = first_chunks(shape, tree);
     let (mut sources, places) = place(shape, tree, &first_chunks, blocks, &mut bias)?;
     let cuts_wanted =
         sources.iter().map(|s| s.block.features.len()).sum::<usize>().div_ceil(PIECES_OF_RANGE).max(1);
@@ -93,18 +93,18 @@ pub(crate) fn lay_out(
 }
 
 /// Each parent's first chunk, layer by layer, with the number of chunks at the end.
-pub(crate) fn first_chunks(tree: &LabelTree) -> Vec<Vec<u32>> {
-    let of = |layer: &crate::tree::TreeLayer| {
+pub(crate) fn first_chunks(shape: &Shape, tree: &LabelTree) -> Vec<Vec<u32>> {
+    let of = |(layer, shape): (&crate::tree::TreeLayer, &LayerShape)| {
         let mut first = Vec::with_capacity(layer.parents() + 1);
         let mut next = 0;
         for p in 0..layer.parents() {
             first.push(next);
-            next += layer.children(p).len().div_ceil(CHUNK) as u32;
+            next += layer.children(p).len().div_ceil(shape.stride()) as u32;
         }
         first.push(next);
         first
     };
-    tree.layers().iter().map(of).collect()
+    tree.layers().iter().zip(&shape.layers).map(of).collect()
 }
 
 /// Sorts the blocks, finds their places and copies their biases.
@@ -146,10 +146,11 @@ fn place(
             }
             *to = *from;
         }
+        let stride = shape.layers[b.layer as usize].stride() as u32;
         places.push(Place {
             layer: b.layer,
-            chunk: first_chunks[b.layer as usize][b.parent as usize] + b.first / CHUNK as u32,
-            word: b.first % CHUNK as u32 / LANES as u32,
+            chunk: first_chunks[b.layer as usize][b.parent as usize] + b.first / stride,
+            word: b.first % stride / LANES as u32,
             head: shape.layers[b.layer as usize].head.map_or(0, |h| (h + begin) as u32),
         });
     }

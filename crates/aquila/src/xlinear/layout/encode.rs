@@ -205,24 +205,25 @@ impl<'a> Encoder<'a> {
             self.gaps(s, if gaps8 <= gaps16 { 1 } else { 2 }, out);
         }
         let pieces = &s.pieces[self.pieces[s.rows.start] as usize..self.pieces[s.rows.end] as usize];
-        if masks {
-            self.masks(s, pieces, count, out);
-        } else {
-            let mut row = s.rows.start;
-            let begin = out.len();
-            for (i, piece) in pieces.iter().enumerate() {
-                let word = self.places[piece.place as usize].word as u8 * 16;
-                out.extend(lanes(piece.mask).map(|lane| word | lane as u8));
-                if self.pieces[row + 1] as usize == self.pieces[s.rows.start] as usize + i + 1 {
-                    let last = out.len() - 1;
-                    out[last] |= 128;
-                    row += 1;
-                }
-            }
-            debug_assert_eq!(out.len() - begin, n);
-        }
         let from = first as usize * self.width;
-        out.extend_from_slice(&s.codes[from..from + n * self.width]);
+        let codes = &s.codes[from..from + n * self.width];
+        if masks {
+            self.masks(s, pieces, codes, count, out);
+            return;
+        }
+        let mut row = s.rows.start;
+        let begin = out.len();
+        for (i, piece) in (1..).zip(pieces) {
+            let word = self.places[piece.place as usize].word as u8 * 16;
+            out.extend(lanes(piece.mask).map(|lane| word | lane as u8));
+            if self.pieces[row + 1] as usize == self.pieces[s.rows.start] as usize + i {
+                let last = out.len() - 1;
+                out[last] |= 128;
+                row += 1;
+            }
+        }
+        debug_assert_eq!(out.len() - begin, n);
+        out.extend_from_slice(codes);
     }
 
     fn gaps_size(&self, s: &Span<'_>, bytes: usize) -> usize {
@@ -270,25 +271,27 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn masks(&self, s: &Span<'_>, pieces: &[Piece], count: usize, out: &mut Vec<u8>) {
+    fn masks(&self, s: &Span<'_>, pieces: &[Piece], codes: &[u8], count: usize, out: &mut Vec<u8>) {
+        let before = |row: usize| (self.first[row] - self.first[s.rows.start]) as usize;
         if s.words == 1 {
             for row in s.rows.clone().step_by(8).skip(1) {
-                put(out, (self.first[row] - self.first[s.rows.start]) as usize, count);
+                put(out, before(row), count);
             }
             pieces.iter().for_each(|p| out.extend_from_slice(&p.mask.to_le_bytes()));
+            out.extend_from_slice(codes);
             return;
         }
         for row in s.rows.clone() {
-            put(out, (self.first[row] - self.first[s.rows.start]) as usize, count);
+            put(out, before(row), count);
         }
-        let begin = out.len();
-        out.resize(begin + 2 * s.words * s.rows.len(), 0);
         for row in s.rows.clone() {
+            let begin = out.len();
+            out.resize(begin + 2 * s.words, 0);
             for piece in &s.pieces[self.pieces[row] as usize..self.pieces[row + 1] as usize] {
-                let word = self.places[piece.place as usize].word as usize;
-                let at = begin + 2 * ((row - s.rows.start) * s.words + word);
+                let at = begin + 2 * self.places[piece.place as usize].word as usize;
                 out[at..at + 2].copy_from_slice(&piece.mask.to_le_bytes());
             }
+            out.extend_from_slice(&codes[before(row) * self.width..before(row + 1) * self.width]);
         }
     }
 }

@@ -6,9 +6,9 @@
 //! id is stored once instead of once a parent. The bytes in memory are the bytes of the file.
 //!
 //! ## Chunks
-//! A layer's columns are cut into *chunks*: the children of one parent, at most [`CHUNK`] at a time. Nearly
-//! always a parent is one chunk; wider parents are several, which share the parent's score. `words` is the
-//! layer's widest chunk in units of 16 columns; a query's accumulators of a chunk are `16 · words` floats.
+//! A layer's columns are cut into *chunks*: the children of one parent, at most `16 · words` at a time, where `words`
+//! is the least number, up to 8 ([`CHUNK`] columns), that makes 15 parents in 16 one chunk; the wider ones are
+//! several, which share the parent's score. A query's accumulators of a chunk are `16 · words` floats.
 //!
 //! ## Places
 //! All integers are little-endian and unaligned.
@@ -44,10 +44,11 @@
 //! * **Bitmap**: one bit a chunk; then for every group of chunks but the first a number (u16, wide: u32): the weights
 //!   before it for entries, the rows before it for masks. A group has 64 chunks; for entries 32, 16 or 8 where 64
 //!   have more than 48, 96 or 192 weights on average.
-//! * **Entries**: `n` bytes, child in bits 0–6 and "last of the row" in bit 7; then `n` weights.
+//! * **Entries**: `n` bytes, child in bits 0–6 and "last of the row" in bit 7; then `n` weights. (Weight and child
+//!   side by side save a cache line a row, but rows must then be counted over twice the bytes: no gain.)
 //! * **Masks** of one word: for every eight rows but the first eight the weights before them (u16, wide: u32),
-//!   a u16 for each row, then the weights of the set bits. Of more words: the weights before each row, `words`
-//!   masks for each row, then the weights.
+//!   a u16 for each row, then the weights of the set bits. Of more words: the weights before each row, then for each
+//!   row its `words` masks and its weights.
 //! * **Pages**, for layers of more than [`PAGE`] chunks: u32 bytes of what follows, u32 number of pages; for each
 //!   its number and the distance of its section from the section's own form byte (u32 both); then the sections,
 //!   their chunks counted from the page's first.

@@ -10,9 +10,9 @@ pub(crate) struct LayerShape {
     pub parents: usize,
     /// Columns.
     pub columns: usize,
-    /// Chunks: as many as parents unless some parent has more than [`CHUNK`] children.
+    /// Chunks: as many as parents unless some parent has more children than a chunk holds.
     pub chunks: usize,
-    /// Words of 16 columns of the widest chunk.
+    /// Words of 16 columns of a chunk.
     pub words: usize,
     /// Columns that are inner nodes.
     pub nodes: usize,
@@ -48,18 +48,15 @@ impl Shape {
             .layers()
             .iter()
             .map(|layer| {
-                let (mut chunks, mut widest) = (0, 0);
-                for p in 0..layer.parents() {
-                    let width = layer.children(p).len();
-                    chunks += width.div_ceil(CHUNK);
-                    widest = widest.max(width.min(CHUNK));
-                }
+                let mut widths: Vec<usize> = (0..layer.parents()).map(|p| layer.children(p).len()).collect();
+                let words = words_of(&mut widths);
+                let chunks = widths.iter().map(|w| w.div_ceil(16 * words)).sum();
                 let nodes = layer.labels.iter().filter(|l| **l == NODE).count();
                 LayerShape {
                     parents: layer.parents(),
                     columns: layer.columns(),
                     chunks,
-                    words: widest.div_ceil(16),
+                    words,
                     nodes,
                     head: None,
                 }
@@ -87,4 +84,14 @@ impl Shape {
     pub fn head_layers(&self) -> usize {
         self.layers.iter().take_while(|l| l.head.is_some()).count()
     }
+}
+
+/// The words of a layer's chunks: the fewest, up to [`CHUNK`] columns, that hold all children of 15 parents in 16. A
+/// few wide parents (one holds all labels that no row has) would make every chunk's masks and sums wide else.
+fn words_of(widths: &mut [usize]) -> usize {
+    if widths.is_empty() {
+        return 1;
+    }
+    let (_, width, _) = widths.select_nth_unstable((widths.len() - 1) * 15 / 16);
+    (*width).clamp(1, CHUNK).div_ceil(16)
 }

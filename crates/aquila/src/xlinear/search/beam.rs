@@ -234,7 +234,7 @@ impl Model {
             None => parent,
         };
         let (stride, chunks) = (shape.stride() as u32, shape.chunks as u32);
-        (from..to).step_by(CHUNK).zip(first..chunks).map(move |(column, chunk)| Active {
+        (from..to).step_by(stride as usize).zip(first..chunks).map(move |(column, chunk)| Active {
             chunk,
             column,
             width: (to - column).min(stride),
