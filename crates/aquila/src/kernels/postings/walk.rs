@@ -502,22 +502,24 @@ unsafe fn add_masks<C: Codes, S: Steps<C>>(
             steps.prefetch(layer.area, row.codes);
         }
     }
+    let words = layer.words.min(8);
     for row in rows.iter() {
-        let (mut codes, mut left) = (row.codes, row.left as usize);
-        for word in 0..layer.words {
-            let mask = number(layer.area, row.table + 2 * word, 2).unwrap_or(0) as u16;
-            let first = row.sums as usize + 16 * word;
-            let Some(Ok(sums)) = sums.get_mut(first..first + 16).map(<&mut [f32; 16]>::try_from) else {
-                break;
-            };
+        // SAFETY: 16 bytes from a mask on are within the padding.
+        let masks = unsafe {
+            let (low, high) = (steps.read8(layer.area, row.table), steps.read8(layer.area, row.table + 8));
+            (u128::from(low) | u128::from(high) << 64) & u128::MAX >> (128 - 16 * words)
+        };
+        let first = row.sums as usize;
+        let Some(sums) = sums.get_mut(first..first + 16 * words) else { continue };
+        if masks.count_ones() > row.left {
+            continue;
+        }
+        // Every word's place is counted anew, so that no word waits for another.
+        for (word, sums) in sums.as_chunks_mut().0.iter_mut().enumerate() {
+            let before = (masks & !(u128::MAX << (16 * word))).count_ones() as usize;
+            let mask = (masks >> (16 * word)) as u16;
             // SAFETY: the codes begin within the section; 16 of them are fewer than PAD bytes.
-            unsafe { steps.masked(layer.area, codes, mask, row.x, sums) };
-            let ones = mask.count_ones() as usize;
-            if ones > left {
-                break;
-            }
-            left -= ones;
-            codes += ones * C::BYTES;
+            unsafe { steps.masked(layer.area, row.codes + before * C::BYTES, mask, row.x, sums) };
         }
     }
     at_hand.len = 0;
