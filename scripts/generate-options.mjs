@@ -61,6 +61,9 @@ const text = [
   interfaces('MetricParameters', 'How predictions are measured.', specs.metrics, {
     propensity: 'The two constants of the propensity model.',
   }),
+  interfaces('ClusterParameters', 'How samples are clustered into groups.', specs.cluster, {}),
+  interfaces('AggregateParameters', "How samples' labels become their group's.", specs.aggregate, {}),
+  interfaces('AssignParameters', 'How group labels are assigned.', specs.assign, {}),
 ].join('')
 mkdirSync(join(root, 'ts/generated'), { recursive: true })
 writeFileSync(join(root, 'ts/generated/options.ts'), `${text.trimEnd()}\n`)

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { readNpz, writeNpz, writeXmc, XLinear } from 'aquila-xmc'
+import { type Csr, Dense, readNpz, writeNpy, writeNpz, writeXmc, XLinear } from 'aquila-xmc'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { cli, cliPath, folder, hardProblem, problem, sleep, start } from './helpers.js'
 
@@ -117,11 +117,140 @@ describe('the whole way', () => {
   })
 })
 
+describe('labels of groups', () => {
+  const [g, b, s, e] = [place('G.npz'), place('B.npz'), place('S.npz'), place('E.npz')]
+
+  /** Every pair of a row and a column, with its value. */
+  function entries(m: Csr): [number, number, number][] {
+    const { indptr, indices, values } = m.toArrays()
+    return Array.from({ length: m.rows }, (_, i) => i).flatMap((i) =>
+      [...indices.subarray(indptr[i], indptr[i + 1])].map((j, n): [number, number, number] => [
+        i,
+        j,
+        values[(indptr[i] as number) + n] as number,
+      ]),
+    )
+  }
+
+  /** Entries by their place, whatever their order. */
+  const table = (list: [number, number, number][]) =>
+    Object.fromEntries(list.map(([i, j, v]) => [`${i} ${j}`, v]).sort())
+
+  /** How many samples of each group have each label: GᵀY. */
+  function product(groups: Csr, labels: Csr): [number, number, number][] {
+    const counts = new Map<string, [number, number, number]>()
+    for (const [i, j] of entries(groups))
+      for (const k of labels.row(i).indices) {
+        const entry = counts.get(`${j} ${k}`) ?? [j, k, 0]
+        counts.set(`${j} ${k}`, [j, k, entry[2] + 1])
+      }
+    return [...counts.values()]
+  }
+
+  it.each(['random:8', 'kmeans:8'])('makes groups and their labels by %s', async (rule) => {
+    const made = await json(
+      'group',
+      '--x',
+      x,
+      '--rule',
+      rule,
+      '--seed',
+      '3',
+      '--out',
+      g,
+      '--y',
+      y,
+      '--bags',
+      b,
+    )
+    const [groups, labels, bags] = [await readNpz(g), await readNpz(y), await readNpz(b)]
+    expect(made).toMatchObject({ samples: 600, groups: groups.cols, out: g, bags: b, bagLabels: bags.nnz })
+    expect(made.seconds.total).toBeGreaterThan(0)
+    expect(made.peakMemoryBytes).toBeGreaterThan(1000)
+    expect([groups.rows, groups.nnz, bags.rows, bags.cols]).toEqual([600, 600, groups.cols, 40])
+    const sizes = new Array<number>(groups.cols).fill(0)
+    for (const [, j] of entries(groups)) sizes[j] = (sizes[j] as number) + 1
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(8)
+    expect(table(entries(bags))).toEqual(table(product(groups, labels)))
+
+    const set = place('set.npz')
+    const again = ['--seed', '3', '--out', g, '--y', y, '--bags', set, '--merge', 'set']
+    await json('group', '--x', x, '--rule', rule, ...again, '--threads', '1')
+    expect((await readNpz(g)).toArrays()).toEqual(groups.toArrays())
+    const once = product(groups, labels).map(([j, k]): [number, number, number] => [j, k, 1])
+    expect(table(entries(await readNpz(set)))).toEqual(table(once))
+  })
+
+  it('makes groups alone, and mixes clusters', async () => {
+    const [one, other] = [place('alone.npz'), place('mixed.npz')]
+    const alone = await json('group', '--x', x, '--rule', 'kmeans:10', '--out', one)
+    expect(Object.keys(alone)).toEqual(['samples', 'groups', 'seconds', 'peakMemoryBytes', 'out'])
+    await json('group', '--x', x, '--rule', 'kmeans:10', '--noise', '1', '--out', other)
+    expect((await readNpz(other)).toArrays()).not.toEqual((await readNpz(one)).toArrays())
+  })
+
+  it('assigns them to samples', async () => {
+    await json('group', '--x', x, '--rule', 'random:4', '--out', g, '--y', y, '--bags', b)
+    const args = ['--x', x, '--groups', g, '--bags', b]
+    const done = await json('assign', ...args, '--out', s, '--embeddings', e, '--threads', '2')
+    const [similar, embeddings, groups, bags] = await Promise.all([s, e, g, b].map((path) => readNpz(path)))
+    if (!similar || !embeddings || !groups || !bags) throw new Error('not read')
+    expect(done).toMatchObject({
+      rows: 600,
+      labels: 40,
+      groups: 150,
+      assigned: similar.nnz,
+      out: s,
+      embeddings: e,
+    })
+    expect(done.seconds.total).toBeGreaterThan(0)
+    expect(done.peakMemoryBytes).toBeGreaterThan(1000)
+    expect([similar.rows, similar.cols, embeddings.rows, embeddings.cols]).toEqual([600, 40, 40, 140])
+    // Each sample stands in one group here: each label of a group goes to exactly one sample.
+    expect(similar.nnz).toBe(bags.nnz)
+    expect(Object.keys(table(product(groups, similar)))).toEqual(Object.keys(table(entries(bags))))
+    for (const [, , similarity] of entries(similar)) expect(Math.abs(similarity)).toBeLessThanOrEqual(1.0001)
+    for (let k = 0; k < 40; k++) expect(Math.hypot(...embeddings.row(k).values)).toBeCloseTo(1, 4)
+
+    const plain = place('plain.npz')
+    const means = await json('assign', ...args, '--iterations', '0', '--step', '0.5', '--out', plain)
+    expect('embeddings' in means).toBe(false)
+    expect((await readNpz(plain)).nnz).toBe(similar.nnz)
+    expect((await readNpz(plain)).toArrays()).not.toEqual(similar.toArrays())
+
+    const trained = await json('train', '--x', x, '--y', s, '--out', place('assigned.aquila'))
+    expect(trained).toMatchObject({ rows: 600, labels: 40 })
+  })
+
+  it('takes a dense block', async () => {
+    await writeNpy(
+      place('D.npy'),
+      Dense.from({ rows: 600, cols: 2, values: new Float32Array(1200).fill(0.5) }),
+    )
+    await json('group', '--x', x, '--rule', 'random:4', '--out', g, '--y', y, '--bags', b)
+    const args = ['--x', x, '--dense', place('D.npy'), '--groups', g, '--bags', b, '--out', s]
+    await json('assign', ...args, '--embeddings', e)
+    expect((await readNpz(e)).cols).toBe(142)
+  })
+
+  it('speaks to people', async () => {
+    const made = await cli('group', '--x', x, '--rule', 'random:4', '--out', g, '--y', y, '--bags', b)
+    expect(made).toMatchObject({ code: 0, stderr: '' })
+    expect(made.stdout).toMatch(
+      /^groups +150 of 600 samples, in .*G\.npz\nbags +\d+ labels of groups, in .*B\.npz\n$/,
+    )
+    const assigned = await cli('assign', '--x', x, '--groups', g, '--bags', b, '--out', s)
+    expect(assigned.code).toBe(0)
+    expect(assigned.stdout).toMatch(/^assigned +\d+ labels to 600 samples, in .*S\.npz\nseconds +\d/)
+    expect(assigned.stderr).toMatch(/^assign: done after [\d.]+ s\n$/)
+  })
+})
+
 describe('help', () => {
   it('names every verb and every parameter', async () => {
     const { code, stdout } = await cli('--help')
     expect(code).toBe(0)
-    for (const verb of ['train', 'predict', 'evaluate', 'inspect', 'bench'])
+    for (const verb of ['train', 'predict', 'evaluate', 'group', 'assign', 'inspect', 'bench'])
       expect(stdout).toContain(`  ${verb} `)
     const train = await cli('train', '--help')
     for (const name of ['tree.maxLeaf=100', 'solver.cp=1', '--memory-limit'])
@@ -165,6 +294,111 @@ describe('bad input', () => {
     ['predictions of another shape', ['evaluate', '--pred', x, '--y', y], /./],
     ['a wrong list', ['evaluate', '--pred', y, '--y', y, '--k', '1,a'], /integer/],
     ['a missing model', ['inspect', place('none')], /none/],
+    [
+      'a rule of no size',
+      ['group', '--x', x, '--rule', 'random', '--out', place('no')],
+      /random:SIZE or kmeans/,
+    ],
+    [
+      'a rule of size 0',
+      ['group', '--x', x, '--rule', 'kmeans:0', '--out', place('no')],
+      /received kmeans:0/,
+    ],
+    ['an unknown rule', ['group', '--x', x, '--rule', 'alike:2', '--out', place('no')], /received alike:2/],
+    ['groups without a rule', ['group', '--x', x, '--out', place('no')], /--rule/],
+    ['groups of no rows', ['group', '--rule', 'random:2', '--out', place('no')], /--x/],
+    [
+      'labels without a place for bags',
+      ['group', '--x', x, '--rule', 'random:2', '--out', place('no'), '--y', y],
+      /--y and --bags together/,
+    ],
+    [
+      'bags without labels',
+      ['group', '--x', x, '--rule', 'random:2', '--out', place('no'), '--bags', place('no')],
+      /--y and --bags together/,
+    ],
+    [
+      'too much noise',
+      ['group', '--x', x, '--rule', 'kmeans:2', '--out', place('no'), '--noise', '2'],
+      /Expected a number from 0 to 1/,
+    ],
+    [
+      'labels of other rows',
+      [
+        'group',
+        '--x',
+        x,
+        '--rule',
+        'random:2',
+        '--out',
+        place('no'),
+        '--y',
+        place('bigY.npz'),
+        '--bags',
+        place('no2'),
+      ],
+      /600 samples but y has/,
+    ],
+    [
+      'an unknown merge',
+      ['group', '--x', x, '--rule', 'random:2', '--out', place('no'), '--merge', 'foo'],
+      /Allowed choices are list, set/,
+    ],
+    [
+      'groups and bags in one file',
+      ['group', '--x', x, '--rule', 'random:2', '--out', place('no'), '--y', y, '--bags', place('no')],
+      /different files for --out and --bags/,
+    ],
+    [
+      'groups for a missing folder',
+      ['group', '--x', x, '--rule', 'random:2', '--out', join(place('no'), 'G.npz')],
+      /its folder does not exist/,
+    ],
+    [
+      'bags for a missing folder',
+      [
+        'group',
+        '--x',
+        x,
+        '--rule',
+        'random:2',
+        '--out',
+        place('no'),
+        '--y',
+        y,
+        '--bags',
+        join(place('none'), 'B'),
+      ],
+      /its folder does not exist/,
+    ],
+    ['no groups', ['assign', '--x', x, '--bags', y, '--out', place('no')], /--groups/],
+    ['no bags', ['assign', '--x', x, '--groups', y, '--out', place('no')], /--bags/],
+    ['samples that are not there', ['assign', '--groups', y, '--bags', y, '--out', place('no')], /--x/],
+    [
+      'groups of other samples',
+      ['assign', '--x', place('bigX.npz'), '--groups', y, '--bags', y, '--out', place('no')],
+      /x has 20000 rows but the groups 600 samples/,
+    ],
+    [
+      'bags of other groups',
+      ['assign', '--x', x, '--groups', y, '--bags', y, '--out', place('no')],
+      /40 groups but bags has 600 rows/,
+    ],
+    [
+      'fewer than no iterations',
+      ['assign', '--x', x, '--groups', y, '--bags', y, '--out', place('no'), '--iterations', '-1'],
+      /an integer of at least 0/,
+    ],
+    [
+      'a step of nothing',
+      ['assign', '--x', x, '--groups', y, '--bags', y, '--out', place('no'), '--step', '0'],
+      /for step/,
+    ],
+    [
+      'similarities for a missing folder',
+      ['assign', '--x', x, '--groups', y, '--bags', y, '--out', join(place('no'), 'S.npz')],
+      /its folder does not exist/,
+    ],
   ]
   it.each(bad)('%s is one clear line', async (_, args, message) => {
     const { code, stdout, stderr } = await cli(...args)

@@ -8,8 +8,10 @@
  * @packageDocumentation
  */
 
+export * as eagle from './eagle.js'
 export { AquilaError, type ErrorCode } from './errors.js'
 export type * from './generated/options.js'
+export { Groups, type RandomGroupsOptions } from './groups.js'
 export {
   type Dataset,
   type LibsvmOptions,

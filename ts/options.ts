@@ -63,8 +63,8 @@ const TYPE_OF_KIND: Record<string, string> = {
 
 const tables = native.parameterSpecs()
 
-/** The engine's parameters of training, prediction and evaluation: name, meaning, range and default of each. */
-export const specs: Readonly<Record<'train' | 'predict' | 'metrics', readonly ParameterSpec[]>> = tables
+/** The engine's parameters of each kind of call: name, meaning, range and default of each. */
+export const specs: Readonly<Record<keyof typeof tables, readonly ParameterSpec[]>> = tables
 
 /** Whether a value is an object with named fields, as `{}` makes them. */
 export function isObject(value: unknown): value is Record<string, unknown> {

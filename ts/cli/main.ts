@@ -3,9 +3,11 @@
 
 import { Command, CommanderError } from 'commander'
 import { versions } from '../runtime.js'
+import { addAssign } from './assign.js'
 import { addBench } from './bench.js'
 import { fail } from './common.js'
 import { addEvaluate } from './evaluate.js'
+import { addGroup } from './group.js'
 import { addInspect } from './inspect.js'
 import { addPredict } from './predict.js'
 import { addTrain } from './train.js'
@@ -16,7 +18,7 @@ const program = new Command('aquila')
   // Set before the verbs are made, for they take it over.
   .exitOverride()
   .configureOutput({ outputError: () => {} })
-for (const add of [addTrain, addPredict, addEvaluate, addInspect, addBench]) add(program)
+for (const add of [addTrain, addPredict, addEvaluate, addGroup, addAssign, addInspect, addBench]) add(program)
 
 try {
   await program.parseAsync()

@@ -1,9 +1,10 @@
 //! Node-API bindings: conversion, jobs, errors; no algorithm.
 //!
 //! One module for each concept, named as the facade's files: [`error`], [`params`], [`matrix`], [`io`],
-//! [`job`], [`tree`], [`xlinear`] with its [`registry`], [`query`], [`metrics`]. Everything here is called by the TypeScript facade alone; its
+//! [`job`], [`tree`], [`xlinear`] with its [`registry`], [`query`], [`metrics`], [`eagle`]. Everything here is called by the TypeScript facade alone; its
 //! types are not public.
 
+pub mod eagle;
 pub mod error;
 pub mod io;
 pub mod job;

@@ -1,6 +1,7 @@
 //! Options from JavaScript into the engine's parameters, and the engine's tables out to the facade.
 
 use crate::error::{IntoJs, Result};
+use aquila::eagle::{AggregateParams, AssignParams, ClusterParams};
 use aquila::metrics::{MetricParams, PropensityParams};
 use aquila::params::{Kind, ParamSpec, Params, Value};
 use aquila::xlinear::{PredictParams, TrainParams};
@@ -42,6 +43,12 @@ pub struct ParameterSpecs {
     pub predict: Vec<ParameterSpec>,
     /// Of evaluation.
     pub metrics: Vec<ParameterSpec>,
+    /// Of clustering samples.
+    pub cluster: Vec<ParameterSpec>,
+    /// Of making bags.
+    pub aggregate: Vec<ParameterSpec>,
+    /// Of assigning labels.
+    pub assign: Vec<ParameterSpec>,
 }
 
 fn spec(spec: ParamSpec) -> ParameterSpec {
@@ -81,6 +88,9 @@ pub fn parameter_specs() -> ParameterSpecs {
         train: table(TrainParams::specs()),
         predict: table(PredictParams::specs()),
         metrics: table([MetricParams::specs(), PropensityParams::specs()].concat()),
+        cluster: table(ClusterParams::specs()),
+        aggregate: table(AggregateParams::specs()),
+        assign: table(AssignParams::specs()),
     }
 }
 

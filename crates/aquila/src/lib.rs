@@ -14,12 +14,14 @@
 //! | [`tree`] | label vectors, k-means, the label tree |
 //! | [`linear`] | blocked dual coordinate descent, losses, pruning |
 //! | [`xlinear`] | training per layer, the feature-major layout, beam search, the model file |
+//! | [`eagle`] | labels of groups: grouping rules, embeddings, assignment |
 //! | [`metrics`] | precision, nDCG, recall, propensity-scored forms, F1s |
 //!
 //! The algorithm behind each module is stated on its page, with its source and where we differ.
 
 pub mod control;
 pub mod data;
+pub mod eagle;
 pub mod error;
 pub mod kernels;
 pub mod linear;

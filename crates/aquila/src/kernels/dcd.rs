@@ -39,6 +39,17 @@ impl<'a> Entries<'a> {
         assert!(idx.is_empty() || (idx.iter().fold(0, |m, j| m.max(*j)) as usize) < cols);
         Self { idx, val, cols }
     }
+
+    /// Number of columns.
+    pub(crate) fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// The ids and values of a span.
+    #[inline(always)]
+    pub(crate) fn slices(&self, span: std::ops::Range<usize>) -> (&'a [u32], &'a [f32]) {
+        (&self.idx[span.clone()], &self.val[span])
+    }
 }
 
 /// One row among [`Entries`].

@@ -5,6 +5,7 @@
 
 mod aligned;
 pub mod dcd;
+pub(crate) mod gather;
 mod lanes;
 mod map;
 pub(crate) mod postings;

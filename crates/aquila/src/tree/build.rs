@@ -81,15 +81,15 @@ impl Nested {
     }
 }
 
-/// Fills `leaves` (a power of two) from left to right; with leaves of one label some stay empty.
-fn halves(
+/// Fills `leaves` (a power of two) from left to right by balanced splits; with leaves of one label some stay empty.
+pub(crate) fn halves(
     points: Points,
     how: Bisection,
     node: u64,
     leaves: &mut [Vec<u32>],
     control: &Control,
 ) -> Result<()> {
-    if leaves.len() == 1 || points.len() == 1 {
+    if leaves.len() == 1 || points.len() <= 1 {
         leaves[0] = points.labels;
         return Ok(());
     }

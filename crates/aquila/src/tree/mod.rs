@@ -10,6 +10,7 @@ mod points;
 mod vectors;
 
 pub use bisect::Bisection;
+pub(crate) use build::halves;
 pub use build::{Shape, Split, build};
 pub use kary::Clustering;
 pub use label_tree::{LabelTree, NODE, TreeLayer};

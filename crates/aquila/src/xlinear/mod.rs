@@ -17,6 +17,7 @@ mod worker;
 
 pub use block::{Block, LANES};
 pub use model::{Model, ModelInfo, ModelParts, Ranked};
+pub(crate) use node::TrainRows;
 pub use params::{
     Loss, ModelParams, Negatives, PredictParams, Relevance, RelevanceNorm, ScoreForm, SolverParams,
     SplitKind, TrainParams, TreeParams, VectorKind,

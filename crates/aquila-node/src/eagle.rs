@@ -1,0 +1,101 @@
+//! Groups of samples, and their labels assigned.
+
+use crate::error::{IntoJs, Result};
+use crate::job::{self, Control};
+use crate::matrix::Matrix;
+use crate::params;
+use aquila::eagle::{self, AggregateParams, AssignParams, ClusterParams, Groups};
+use napi::Env;
+use napi::bindgen_prelude::Object;
+use napi_derive::napi;
+
+/// Random groups of `size` samples, as a matrix samples × groups.
+#[napi(catch_unwind)]
+pub fn random_groups(env: Env, samples: u32, size: u32, seed: f64) -> Result<Matrix> {
+    let groups = Groups::random(samples as usize, size as usize, seed as u64).js()?;
+    Ok(Matrix::new(&env, groups.memberships().into()))
+}
+
+/// Clusters of samples.
+#[napi(catch_unwind, ts_return_type = "Promise<Matrix>")]
+pub fn cluster_groups<'env>(
+    env: &'env Env,
+    x: &Matrix,
+    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let x = x.features()?;
+    let params: ClusterParams = params::read(&options)?;
+    let work = move |control: &aquila::Control| Ok(Groups::kmeans(&x, &params, control)?.memberships());
+    job::run(env, "group", control, work, |env, groups| Ok(Matrix::new(&env, groups.into())))
+}
+
+/// The bags of known labels, groups × labels.
+#[napi(catch_unwind, ts_return_type = "Promise<Matrix>")]
+pub fn aggregate_labels<'env>(
+    env: &'env Env,
+    groups: &Matrix,
+    y: &Matrix,
+    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let params: AggregateParams = params::read(&options)?;
+    let (groups, y) = (groups.features()?, y.features()?);
+    let work = move |_: &aquila::Control| {
+        Groups::from_memberships(groups.sparse())?.aggregate(y.sparse(), params.merge)
+    };
+    job::run(env, "aggregate", control, work, |env, bags| Ok(Matrix::new(&env, bags.into())))
+}
+
+/// Labels of samples, and the labels' embeddings where they were asked for.
+#[napi(object, object_from_js = false)]
+pub struct Assigned {
+    /// Samples × labels.
+    #[napi(ts_type = "Matrix")]
+    pub y: Matrix,
+    /// Labels × features.
+    #[napi(ts_type = "Matrix | undefined")]
+    pub embeddings: Option<Matrix>,
+    /// Seconds of the engine's work.
+    pub seconds: f64,
+}
+
+/// Gives every label of every group to a sample.
+#[napi(catch_unwind, ts_return_type = "Promise<Assigned>")]
+pub fn assign_labels<'env>(
+    env: &'env Env,
+    x: &Matrix,
+    groups: &Matrix,
+    bags: &Matrix,
+    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
+    embeddings: bool,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
+    let params: AssignParams = params::read(&options)?;
+    let work = move |control: &aquila::Control| {
+        let groups = Groups::from_memberships(groups.sparse())?;
+        eagle::assign(&x, &groups, bags.sparse(), &params, embeddings, control)
+    };
+    job::run(env, "assign", control, work, |env, assigned| {
+        Ok(Assigned {
+            y: Matrix::new(&env, assigned.y.into()),
+            embeddings: assigned.embeddings.map(|e| Matrix::new(&env, e.into())),
+            seconds: assigned.seconds,
+        })
+    })
+}
+
+/// Gives every sample all labels of its groups.
+#[napi(catch_unwind, ts_return_type = "Promise<Matrix>")]
+pub fn union_labels<'env>(
+    env: &'env Env,
+    groups: &Matrix,
+    bags: &Matrix,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let (groups, bags) = (groups.features()?, bags.features()?);
+    let work =
+        move |_: &aquila::Control| eagle::union(&Groups::from_memberships(groups.sparse())?, bags.sparse());
+    job::run(env, "union", control, work, |env, y| Ok(Matrix::new(&env, y.into())))
+}

@@ -1,0 +1,153 @@
+//! Which samples stand in which groups.
+
+use crate::data::Csr;
+use crate::error::{Result, fail};
+use crate::params::Kind;
+
+/// Groups of samples. A sample may stand in several groups or in none; a group may be empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Groups {
+    samples: usize,
+    starts: Vec<usize>,
+    members: Vec<u32>,
+}
+
+/// Most groups: what they cost even if empty must not be the size of all memory.
+const MOST: usize = 1 << 28;
+
+crate::choice! {
+    /// How the labels of a group's samples become the group's.
+    pub enum Merge {
+        /// Each label with the number of samples that have it.
+        List = "list",
+        /// Each label once.
+        Set = "set",
+    }
+}
+
+crate::params! {
+    /// How the labels of samples become those of groups.
+    pub struct AggregateParams {
+        /// list keeps how many samples of the group have a label; set keeps that some has.
+        pub merge: Merge = Merge::List, "merge", Kind::Choice(Merge::TEXTS);
+    }
+}
+
+impl Groups {
+    /// From a matrix samples × groups: non-zero entries are memberships.
+    pub fn from_memberships(matrix: &Csr) -> Result<Self> {
+        if matrix.cols() > MOST {
+            fail!(
+                InvalidArgument,
+                "{} groups are more than {MOST}: number groups without gaps",
+                matrix.cols()
+            );
+        }
+        let mut starts = vec![0usize; matrix.cols() + 1];
+        for (j, v) in matrix.indices().iter().zip(matrix.values()) {
+            starts[*j as usize + 1] += usize::from(*v != 0.0);
+        }
+        for j in 0..matrix.cols() {
+            starts[j + 1] += starts[j];
+        }
+        let mut next = starts.clone();
+        let mut members = vec![0u32; starts[matrix.cols()]];
+        for (i, row) in matrix.iter_rows().enumerate() {
+            for (j, _) in row.iter().filter(|e| e.1 != 0.0) {
+                members[next[j as usize]] = i as u32;
+                next[j as usize] += 1;
+            }
+        }
+        Ok(Self { samples: matrix.rows(), starts, members })
+    }
+
+    /// From each group's samples, in any order; a sample counts once in a group.
+    pub fn from_lists(samples: usize, lists: impl IntoIterator<Item = Vec<u32>>) -> Result<Self> {
+        if samples > u32::MAX as usize {
+            fail!(InvalidArgument, "{samples} samples are more than ids of 32 bits can tell apart");
+        }
+        let (mut starts, mut members) = (vec![0], Vec::new());
+        for (j, mut list) in lists.into_iter().enumerate() {
+            list.sort_unstable();
+            list.dedup();
+            if let Some(i) = list.last().filter(|i| **i as usize >= samples) {
+                fail!(IndexOutOfRange, "group {j}: sample {i} is not below the number of samples, {samples}");
+            }
+            members.extend(list);
+            starts.push(members.len());
+        }
+        Ok(Self { samples, starts, members })
+    }
+
+    /// The matrix samples × groups with a 1 for each membership.
+    pub fn memberships(&self) -> Csr {
+        let (samples, groups) = (self.samples, self.len());
+        let ones = vec![1.0; self.members.len()];
+        Csr::trusted(groups, samples, self.starts.clone(), self.members.clone(), ones).transpose()
+    }
+
+    /// Number of groups.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether there are no groups.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of samples, those of no group included.
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// A group's samples, ascending.
+    pub fn members(&self, group: usize) -> &[u32] {
+        &self.members[self.starts[group]..self.starts[group + 1]]
+    }
+
+    /// Memberships in all.
+    pub fn memberships_count(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The bags of known labels: `GᵀY`, non-zero entries of `y` counting as 1; groups × labels.
+    pub fn aggregate(&self, y: &Csr, merge: Merge) -> Result<Csr> {
+        if y.rows() != self.samples {
+            fail!(ShapeMismatch, "the groups have {} samples but y has {} rows", self.samples, y.rows());
+        }
+        let mut counts = vec![0u32; y.cols()];
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for j in 0..self.len() {
+            let begin = indices.len();
+            for &i in self.members(j) {
+                for (label, _) in y.row(i as usize).iter().filter(|e| e.1 != 0.0) {
+                    if counts[label as usize] == 0 {
+                        indices.push(label);
+                    }
+                    counts[label as usize] += 1;
+                }
+            }
+            indices[begin..].sort_unstable();
+            values.extend(indices[begin..].iter().map(|label| {
+                let count = std::mem::take(&mut counts[*label as usize]);
+                if merge == Merge::List { count as f32 } else { 1.0 }
+            }));
+            indptr.push(indices.len());
+        }
+        Ok(Csr::trusted(self.len(), y.cols(), indptr, indices, values))
+    }
+
+    /// Refuses bags that do not fit.
+    pub(super) fn check_bags(&self, bags: &Csr) -> Result<()> {
+        if bags.rows() != self.len() {
+            fail!(ShapeMismatch, "there are {} groups but bags has {} rows", self.len(), bags.rows());
+        }
+        for (j, row) in bags.iter_rows().enumerate() {
+            if let Some((label, v)) = row.iter().find(|e| e.1 < 0.0) {
+                fail!(InvalidArgument, "group {j} has label {label} {v} times: counts must be at least 0");
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! Labels that are known only for groups of samples: EAGLE (Shen et al., ICML 2020).
+//!
+//! A page has tags, its paragraphs have none. The data's way: samples stand in [`Groups`]; a group's labels are its
+//! *bag* (groups × labels, [`Groups::aggregate`] makes bags where true labels are known); [`grlr`](self) learns one
+//! embedding a label from the groups that carry it; [`assign`] gives each label of a group to the sample that
+//! is most like the label's embedding. Any solver may learn from the result.
+
+mod assign;
+mod grlr;
+mod groups;
+mod rules;
+mod samples;
+
+pub use assign::{AssignParams, Assigned, assign, union};
+pub use groups::{AggregateParams, Groups, Merge};
+pub use rules::ClusterParams;

@@ -1,0 +1,349 @@
+//! Groups, bags and assignment, against a plain reading of the paper and what must hold of any answer.
+
+mod common;
+
+use aquila::eagle::{AssignParams, Assigned, ClusterParams, Groups, Merge, assign, union};
+use aquila::tree::{Cut, pifa};
+use aquila::{Control, Csr, ErrorCode, Features};
+use common::{Lists, Rng, control, csr, lists, random_rows, refused};
+use proptest::prelude::*;
+
+/// Random samples with features, in groups of up to `size`, some samples in several groups or none.
+fn random_groups(rng: &mut Rng, samples: usize, groups: usize) -> Groups {
+    let lists = (0..groups).map(|_| {
+        let n = rng.below(6);
+        (0..n).map(|_| rng.below(samples) as u32).collect()
+    });
+    Groups::from_lists(samples, lists.collect::<Vec<_>>()).unwrap()
+}
+
+fn dense(x: &Csr) -> Vec<Vec<f64>> {
+    let row = |r: aquila::Row<'_>| {
+        let mut out = vec![0.0; x.cols()];
+        let norm = r.iter().map(|(_, v)| f64::from(v).powi(2)).sum::<f64>().sqrt();
+        r.iter().for_each(|(j, v)| out[j as usize] = if norm > 0.0 { f64::from(v) / norm } else { 0.0 });
+        out
+    };
+    x.iter_rows().map(row).collect()
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn project(v: &mut [f64]) -> bool {
+    let norm = dot(v, v).sqrt();
+    if norm < 1e-9 {
+        return false;
+    }
+    v.iter_mut().for_each(|v| *v /= norm);
+    true
+}
+
+/// The embedding of label `k`, round by round as the paper writes it; `None` where two samples of a group come so close
+/// that rounding decides.
+fn embedding(
+    x: &[Vec<f64>],
+    groups: &Groups,
+    bags: &Csr,
+    k: u32,
+    rounds: usize,
+    step: f64,
+) -> Option<Vec<f64>> {
+    let of_label: Vec<(usize, f64)> = (0..groups.len())
+        .filter_map(|j| bags.row(j).iter().find(|e| e.0 == k && e.1 > 0.0).map(|e| (j, f64::from(e.1))))
+        .collect();
+    let mut e = vec![0.0; x[0].len()];
+    let add = |to: &mut Vec<f64>, c: f64, i: u32| {
+        to.iter_mut().zip(&x[i as usize]).for_each(|(t, v)| *t += c * v);
+    };
+    for &(j, c) in &of_label {
+        groups.members(j).iter().for_each(|i| add(&mut e, c, *i));
+    }
+    if !project(&mut e) {
+        let mut all = of_label.iter().flat_map(|(j, _)| groups.members(*j));
+        let first = all.find(|i| x[**i as usize].iter().any(|v| *v != 0.0))?;
+        e = x[*first as usize].clone();
+    }
+    for _ in 0..rounds {
+        let mut g = vec![0.0; e.len()];
+        for &(j, c) in &of_label {
+            let scores: Vec<f64> = groups.members(j).iter().map(|i| dot(&e, &x[*i as usize])).collect();
+            let most = scores.iter().fold(f64::NEG_INFINITY, |m, s| m.max(*s));
+            for (i, s) in groups.members(j).iter().zip(&scores) {
+                if most - s < 1e-9 {
+                    add(&mut g, c, *i);
+                } else if most - s < 1e-5 {
+                    return None;
+                }
+            }
+        }
+        if !project(&mut g) {
+            break;
+        }
+        e.iter_mut().zip(&g).for_each(|(e, g)| *e += step * g);
+        if !project(&mut e) {
+            return None;
+        }
+    }
+    Some(e)
+}
+
+fn run(x: &Csr, groups: &Groups, bags: &Csr, iterations: u32, threads: usize) -> Assigned {
+    let params = AssignParams { iterations, ..AssignParams::default() };
+    let mut found =
+        assign(&x.clone().into(), groups, bags, &params, true, &Control::with_threads(threads)).unwrap();
+    found.seconds = 0.0;
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn choices_and_embeddings_are_the_papers(seed in any::<u64>(), rounds in prop_oneof![Just(0u32), 1u32..30]) {
+        let mut rng = Rng::new(seed);
+        let x = csr(12, &random_rows(&mut rng, 40, 12, 0.4));
+        let groups = random_groups(&mut rng, 40, 15);
+        let truth = csr(6, &random_rows(&mut rng, 40, 6, 0.3));
+        let merge = if rng.below(2) == 0 { Merge::List } else { Merge::Set };
+        let bags = groups.aggregate(&truth, merge).unwrap();
+        let found = run(&x, &groups, &bags, rounds, 1);
+        let rows = dense(&x);
+        let embeddings = found.embeddings.as_ref().unwrap();
+        for k in 0..6 {
+            let Some(e) = embedding(&rows, &groups, &bags, k, rounds as usize, 0.1f32.into()) else { continue };
+            let mut got = vec![0.0; 12];
+            embeddings.row(k as usize).iter().for_each(|(j, v)| got[j as usize] = f64::from(v));
+            let carried = (0..15).any(|j| bags.row(j).indices.contains(&k) && !groups.members(j).is_empty());
+            prop_assert_eq!(carried, !embeddings.row(k as usize).is_empty() || dot(&e, &e) == 0.0);
+            for (a, b) in got.iter().zip(&e) {
+                prop_assert!(!carried || (a - b).abs() < 1e-4, "label {}: {:?}, not {:?}", k, got, e);
+            }
+            for j in (0..15).filter(|j| bags.row(*j).indices.contains(&k)) {
+                let best = groups.members(j).iter().map(|i| dot(&e, &rows[*i as usize]));
+                let Some(best) = best.reduce(f64::max) else { continue };
+                // The group's label went to a sample that is as similar as any.
+                let given = groups.members(j).iter().filter(|i| found.y.row(**i as usize).indices.contains(&k));
+                let given = given.map(|i| dot(&e, &rows[*i as usize])).fold(f64::NEG_INFINITY, f64::max);
+                prop_assert!(given >= best - 1e-4, "group {} label {}: {} of {}", j, k, given, best);
+            }
+        }
+        for (i, row) in found.y.iter_rows().enumerate() {
+            for (k, v) in row.iter() {
+                let mut e = vec![0.0; 12];
+                embeddings.row(k as usize).iter().for_each(|(j, v)| e[j as usize] = f64::from(v));
+                prop_assert!((f64::from(v) - dot(&e, &rows[i])).abs() < 1e-4);
+                prop_assert!(v != 0.0);
+            }
+        }
+    }
+
+    #[test]
+    fn every_label_of_a_group_goes_to_one_of_its_samples_and_threads_do_not_matter(seed in any::<u64>()) {
+        let mut rng = Rng::new(seed);
+        let x = csr(30, &random_rows(&mut rng, 200, 30, 0.2));
+        let groups = random_groups(&mut rng, 200, 60);
+        let truth = csr(20, &random_rows(&mut rng, 200, 20, 0.2));
+        let bags = groups.aggregate(&truth, Merge::Set).unwrap();
+        let found = run(&x, &groups, &bags, 20, 1);
+        prop_assert_eq!(&found, &run(&x, &groups, &bags, 20, 3));
+        let all = union(&groups, &bags).unwrap();
+        for (i, row) in found.y.iter_rows().enumerate() {
+            prop_assert!(row.indices.iter().all(|k| all.row(i).indices.contains(k)));
+        }
+        for j in 0..groups.len() {
+            for k in bags.row(j).indices {
+                let given = groups.members(j).iter().any(|i| found.y.row(*i as usize).indices.contains(k));
+                prop_assert!(given || groups.members(j).is_empty(), "group {} label {}", j, k);
+            }
+        }
+    }
+
+    #[test]
+    fn bags_are_the_product_and_groups_come_back(seed in any::<u64>()) {
+        let mut rng = Rng::new(seed);
+        let groups = random_groups(&mut rng, 30, 12);
+        let y = csr(9, &random_rows(&mut rng, 30, 9, 0.3));
+        prop_assert_eq!(&Groups::from_memberships(&groups.memberships()).unwrap(), &groups);
+        let (list, set) = (groups.aggregate(&y, Merge::List).unwrap(), groups.aggregate(&y, Merge::Set).unwrap());
+        let all = union(&groups, &list).unwrap();
+        for j in 0..12 {
+            for k in 0..9u32 {
+                let count = groups.members(j).iter().filter(|i| y.row(**i as usize).indices.contains(&k)).count();
+                let at = |m: &Csr| m.row(j).iter().find(|e| e.0 == k).map_or(0.0, |e| e.1);
+                prop_assert_eq!((at(&list), at(&set)), (count as f32, f32::from(u8::from(count > 0))));
+                let shared = groups.members(j).iter().all(|i| all.row(*i as usize).indices.contains(&k));
+                prop_assert!(count == 0 || shared);
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_of_one_give_back_labels_and_label_vectors() {
+    let mut rng = Rng::new(3);
+    let x = csr(20, &random_rows(&mut rng, 50, 20, 0.3));
+    // One label a sample, so that scaling the rows of Y changes nothing.
+    let y = csr(7, &(0..50).map(|_| vec![(rng.below(7) as u32, 1.0)]).collect::<Lists>());
+    let groups = Groups::random(50, 1, 4).unwrap();
+    let bags = groups.aggregate(&y, Merge::List).unwrap();
+    let found = run(&x, &groups, &bags, 20, 2);
+    assert_eq!(found.y.indptr(), y.indptr());
+    assert_eq!(found.y.indices(), y.indices());
+    let unit = Features::from(csr(20, &lists(&x)));
+    let rows: Vec<f32> = dense(unit.sparse())
+        .iter()
+        .zip(x.iter_rows())
+        .flat_map(|(d, r)| r.indices.iter().map(|j| d[*j as usize] as f32).collect::<Vec<_>>())
+        .collect();
+    let all = Cut { most: 0, mass: 1.0 };
+    let vectors = pifa(&x, &rows, &y.transpose(), all, &Control::default()).unwrap();
+    let embeddings = found.embeddings.unwrap();
+    assert_eq!(embeddings.indices(), vectors.indices());
+    for (a, b) in embeddings.values().iter().zip(vectors.values()) {
+        assert!((a - b).abs() < 1e-5, "{a} {b}");
+    }
+}
+
+#[test]
+fn a_label_whose_samples_cancel_still_finds_an_answer() {
+    // The paper's example: x and -x, each with its label, always in one group.
+    let x = csr(1, &(0..20).map(|i| vec![(0, if i % 2 == 0 { 1.0 } else { -1.0 })]).collect::<Lists>());
+    let groups = Groups::from_lists(20, (0..10).map(|j| vec![2 * j, 2 * j + 1])).unwrap();
+    let bags = csr(1, &vec![vec![(0, 1.0)]; 10]);
+    let found = run(&x, &groups, &bags, 20, 1);
+    assert_eq!(found.y.nnz(), 10);
+    assert!((0..10).all(|j| found.y.row(2 * j).indices == [0]), "all on the side of the first");
+    // Two labels, one of which stands alone in a group, are told apart.
+    let groups =
+        Groups::from_lists(20, (0..9).map(|j| vec![2 * j, 2 * j + 1]).chain([vec![18], vec![19]])).unwrap();
+    let bags = csr(2, &[vec![vec![(0, 1.0), (1, 1.0)]; 9], vec![vec![(0, 1.0)], vec![(1, 1.0)]]].concat());
+    let found = run(&x, &groups, &bags, 20, 1);
+    for i in 0..20 {
+        assert_eq!(found.y.row(i).indices, [(i % 2) as u32], "sample {i}");
+    }
+}
+
+#[test]
+fn samples_without_features_are_the_last_resort_but_get_labels_where_there_are_no_others() {
+    let x = csr(2, &[vec![(0, 1.0)], vec![], vec![(0, 0.5)], vec![], vec![]]);
+    let groups = Groups::from_lists(5, [vec![0, 1], vec![2, 1], vec![3, 4]]).unwrap();
+    let bags = csr(1, &vec![vec![(0, 1.0)]; 3]);
+    for iterations in [0, 20] {
+        let found = run(&x, &groups, &bags, iterations, 1);
+        let with: Vec<usize> = (0..5).filter(|i| !found.y.row(*i).is_empty()).collect();
+        assert_eq!(with, [0, 2, 3]);
+        assert!(found.y.values().iter().all(|v| *v > 0.0));
+    }
+    let none = csr(2, &vec![vec![]; 5]);
+    let found = run(&none, &groups, &bags, 20, 1);
+    assert_eq!(found.embeddings.unwrap().nnz(), 0);
+    assert_eq!(found.y.nnz(), 3);
+}
+
+#[test]
+fn sizes_of_counts_and_values_do_not_matter() {
+    let rows = |v: f32| csr(6, &[vec![(0, v)], vec![(1, v)], vec![(1, v)], vec![(2, v)], vec![(5, 3.0)]]);
+    let groups = Groups::from_lists(5, [vec![0, 1], vec![2, 3], vec![4]]).unwrap();
+    let bags = |count: f32| csr(2, &[vec![(0, count)], vec![(0, count)], vec![(1, 1.0)]]);
+    let params = AssignParams { normalize: false, ..AssignParams::default() };
+    for value in [1.0, 1e-12, 1e-4, 1e15] {
+        for count in [1.0, 3e38, 1e-30] {
+            let x = rows(value).into();
+            let found = assign(&x, &groups, &bags(count), &params, true, &control(1, 0)).unwrap();
+            let own: Vec<usize> = (0..5).filter(|i| found.y.row(*i).indices == [0]).collect();
+            assert_eq!(own, [1, 2], "{value} {count}");
+            let length = found.embeddings.unwrap().row(0).norm();
+            assert!((length - 1.0).abs() < 1e-3, "{value} {count}: {length}");
+            let similarity = found.y.row(1).values[0] / value;
+            assert!((similarity - 0.99).abs() < 0.02, "{value} {count}: {similarity}");
+        }
+    }
+}
+
+#[test]
+fn a_tie_goes_to_the_first_whatever_rounding_says() {
+    let mut rng = Rng::new(11);
+    for _ in 0..100 {
+        let x = csr(9, &[random_rows(&mut rng, 1, 9, 0.9), random_rows(&mut rng, 1, 9, 0.9)].concat());
+        let groups = Groups::from_lists(2, [vec![0, 1]]).unwrap();
+        let found = run(&x, &groups, &csr(1, &[vec![(0, 1.0)]]), 20, 1);
+        if !x.row(0).is_empty() && !x.row(1).is_empty() {
+            assert_eq!(found.y.row(0).indices, [0], "{x:?}");
+        }
+    }
+}
+
+#[test]
+fn clusters_hold_every_sample_once_and_noise_mixes_them() {
+    // Two crowds that share no feature, and some samples without any.
+    let mut rng = Rng::new(8);
+    let mut crowd_row = |crowd: u32| {
+        let mut row: Vec<u32> = (0..5).map(|_| crowd * 10 + rng.below(10) as u32).collect();
+        row.sort_unstable();
+        row.dedup();
+        row.into_iter().map(|j| (j, 1.0)).collect()
+    };
+    let rows: Lists = (0..101).map(|i| if i % 25 == 7 { vec![] } else { crowd_row(i % 2) }).collect();
+    let x: Features = csr(20, &rows).into();
+    let make = |depth, noise, threads| {
+        let params = ClusterParams { depth, noise, ..ClusterParams::default() };
+        Groups::kmeans(&x, &params, &control(threads, 5)).unwrap()
+    };
+    let two = make(1, 0.0, 1);
+    assert_eq!((two.len(), two.memberships_count()), (2, 101));
+    let crowd = |j: usize| two.members(j).iter().filter(|i| **i % 25 != 7).map(|i| i % 2).collect::<Vec<_>>();
+    assert!((0..2).all(|j| crowd(j).windows(2).filter(|w| w[0] != w[1]).count() <= 2));
+    assert_eq!(two, make(1, 0.0, 3));
+    let mixed = make(1, 1.0, 1);
+    assert_eq!(mixed.memberships_count(), 101);
+    assert_ne!(mixed, two);
+    let params = ClusterParams { size: 8, ..ClusterParams::default() };
+    let small = Groups::kmeans(&x, &params, &control(1, 0)).unwrap();
+    assert!((0..small.len()).all(|j| small.members(j).len() <= 8), "16 groups of at most 7");
+    let mut all: Vec<u32> = (0..small.len()).flat_map(|j| small.members(j)).copied().collect();
+    all.sort_unstable();
+    assert_eq!(all, (0..101).collect::<Vec<_>>());
+    let few: Features = csr(2, &[vec![(0, 1.0)], vec![(1, 1.0)], vec![], vec![]]).into();
+    for (depth, size) in [(30, 8), (0, 1)] {
+        let params = ClusterParams { depth, size, ..ClusterParams::default() };
+        let groups = Groups::kmeans(&few, &params, &control(1, 0)).unwrap();
+        assert!((0..groups.len()).all(|j| groups.members(j).len() == 1) && groups.len() == 4);
+    }
+    let random = Groups::random(101, 4, 9).unwrap();
+    assert_eq!((random.len(), random.members(25).len()), (26, 1));
+    assert_eq!(random, Groups::random(101, 4, 9).unwrap());
+    assert_ne!(random, Groups::random(101, 4, 8).unwrap());
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    use ErrorCode::{IndexOutOfRange, InvalidArgument, ShapeMismatch};
+    let x: Features = csr(2, &[vec![(0, 1.0)], vec![(1, 1.0)]]).into();
+    let groups = Groups::random(2, 2, 0).unwrap();
+    let bags = csr(1, &[vec![(0, 1.0)]]);
+    let go =
+        |groups: &Groups, bags: &Csr, p: &AssignParams| assign(&x, groups, bags, p, false, &control(1, 0));
+    let p = AssignParams::default();
+    refused(go(&Groups::random(3, 2, 0).unwrap(), &bags, &p), ShapeMismatch, &["2 rows", "3 samples"]);
+    refused(go(&groups, &csr(1, &[vec![], vec![]]), &p), ShapeMismatch, &["1 groups", "2 rows"]);
+    refused(go(&groups, &csr(1, &[vec![(0, -1.0)]]), &p), InvalidArgument, &["group 0", "label 0", "-1"]);
+    refused(go(&groups, &bags, &AssignParams { step: 0.0, ..p.clone() }), InvalidArgument, &["step"]);
+    refused(groups.aggregate(&csr(1, &[vec![]]), Merge::Set), ShapeMismatch, &["2 samples", "1 rows"]);
+    refused(Groups::random(5, 0, 0), InvalidArgument, &["at least 1"]);
+    refused(Groups::from_lists(3, [vec![0], vec![3]]), IndexOutOfRange, &["group 1", "sample 3"]);
+    refused(
+        Groups::kmeans(&x, &ClusterParams { noise: 2.0, ..ClusterParams::default() }, &control(1, 0)),
+        InvalidArgument,
+        &["noise"],
+    );
+    let c = control(1, 0);
+    c.cancel_flag().store(true, std::sync::atomic::Ordering::Relaxed);
+    refused(assign(&x, &groups, &bags, &p, false, &c), ErrorCode::Cancelled, &[]);
+    let far = Csr::new(1, 4_000_000_000, vec![0, 1], vec![3_999_999_999], vec![1.0]).unwrap();
+    refused(Groups::from_memberships(&far), InvalidArgument, &["4000000000", "without gaps"]);
+    // Nothing to do is no error.
+    let nobody = Groups::from_lists(2, Vec::<Vec<u32>>::new()).unwrap();
+    assert_eq!(go(&nobody, &Csr::new(0, 4, vec![0], vec![], vec![]).unwrap(), &p).unwrap().y.nnz(), 0);
+}

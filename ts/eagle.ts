@@ -1,0 +1,79 @@
+// Labels of groups, assigned to samples.
+
+import type { AssignParameters } from './generated/options.js'
+import { type Groups, groupsOf } from './groups.js'
+import { run } from './job.js'
+import { Csr, csrOf, type Features, featuresOf } from './matrix.js'
+import { native } from './native.js'
+import { type CallOptions, flag, flatten, optionsOf, specs } from './options.js'
+
+/** How {@link assign} works and what it returns. */
+export interface AssignOptions extends AssignParameters {
+  /**
+   * Return the labels' embeddings too.
+   * @defaultValue `false`
+   */
+  embeddings?: boolean | undefined
+}
+
+/** Labels of samples. */
+export interface Assigned {
+  /** Samples × labels: how similar each sample is to each label it was given. */
+  y: Csr
+  /** Labels × features, each row of length 1, where they were asked for. */
+  embeddings?: Csr
+  /** Seconds of the engine's work. */
+  seconds: number
+}
+
+/**
+ * EAGLE: gives each label of each group to the one sample of the group that is most like the label elsewhere.
+ *
+ * @example
+ * ```ts
+ * // Two pages of two paragraphs; both have tag 0, and what they share is word 0.
+ * const x = Csr.from({
+ *   rows: 4,
+ *   cols: 3,
+ *   indptr: new Uint32Array([0, 1, 2, 3, 4]),
+ *   indices: new Uint32Array([0, 1, 2, 0]),
+ *   values: new Float32Array([1, 1, 1, 1]),
+ * })
+ * const groups = Groups.from(new Int32Array([0, 0, 1, 1]))
+ * const bags = Csr.from({
+ *   rows: 2,
+ *   cols: 1,
+ *   indptr: new Uint32Array([0, 1, 2]),
+ *   indices: new Uint32Array([0, 0]),
+ *   values: new Float32Array([1, 1]),
+ * })
+ * const { y } = await eagle.assign(x, groups, bags)
+ * console.log(y.toArrays().indptr) // Uint32Array(5) [ 0, 1, 1, 1, 2 ]
+ * ```
+ */
+export async function assign(
+  x: Csr | Features,
+  groups: Groups,
+  bags: Csr,
+  options?: AssignOptions,
+  call?: CallOptions,
+): Promise<Assigned> {
+  const { embeddings: wanted, ...rest } = optionsOf(options)
+  const embeddings = flag(wanted, 'embeddings', false)
+  const flat = flatten(rest, specs.assign)
+  const [rows, of, labels] = [featuresOf(x, 'x'), groupsOf(groups), csrOf(bags, 'bags')]
+  const found = await run(call, assign, (control) =>
+    native.assignLabels(rows, of, labels, flat, embeddings, control),
+  )
+  return {
+    y: Csr.wrap(found.y),
+    ...(found.embeddings && { embeddings: Csr.wrap(found.embeddings) }),
+    seconds: found.seconds,
+  }
+}
+
+/** The baseline: gives every sample all labels of its groups. */
+export async function union(groups: Groups, bags: Csr, call?: CallOptions): Promise<Csr> {
+  const [of, labels] = [groupsOf(groups), csrOf(bags, 'bags')]
+  return Csr.wrap(await run(call, union, (control) => native.unionLabels(of, labels, control)))
+}

@@ -1,0 +1,125 @@
+// Groups of samples: labels that are known only for several inputs together.
+
+import { AquilaError, attempt, expected } from './errors.js'
+import type { AggregateParameters, ClusterParameters } from './generated/options.js'
+import { run } from './job.js'
+import { Csr, csrOf, type Features, featuresOf } from './matrix.js'
+import type { Matrix } from './native/binding.cjs'
+import { native } from './native.js'
+import { type CallOptions, flatten, integer, only, optionsOf, specs } from './options.js'
+
+const MOST = 2 ** 32 - 1
+const MOST_GROUPS = 2 ** 28
+
+/** What {@link Groups.random} may be told. */
+export interface RandomGroupsOptions {
+  /**
+   * Where the random order starts.
+   * @defaultValue `0`
+   */
+  seed?: number | undefined
+}
+
+/**
+ * Which samples stand in which groups. A sample may stand in several groups or in none.
+ *
+ * @example
+ * ```ts
+ * // Samples 0 and 1 are one page, sample 2 another; sample 3 belongs to no page.
+ * const groups = Groups.from(new Int32Array([0, 0, 1, -1]))
+ * console.log(groups.samples, groups.size) // 4 2
+ * ```
+ */
+export class Groups {
+  /** Samples × groups, a 1 for each membership. */
+  readonly memberships: Csr
+
+  private constructor(memberships: Csr) {
+    this.memberships = memberships
+  }
+
+  /** From the group of each sample; −1 for none. Groups are numbered from 0. */
+  static from(groupOfSample: Int32Array | Uint32Array): Groups {
+    if (!(groupOfSample instanceof Int32Array || groupOfSample instanceof Uint32Array))
+      throw expected('an Int32Array or Uint32Array', 'groupOfSample', groupOfSample)
+    const rows = groupOfSample.length
+    const indptr = new Uint32Array(rows + 1)
+    const indices = new Uint32Array(rows)
+    let [cols, n] = [0, 0]
+    for (let i = 0; i < rows; i++) {
+      const group = groupOfSample[i] as number
+      if (group < -1)
+        throw new AquilaError('INDEX_OUT_OF_RANGE', `sample ${i} has the group ${group}: expected -1 or more`)
+      if (group >= MOST_GROUPS)
+        throw new AquilaError(
+          'INDEX_OUT_OF_RANGE',
+          `sample ${i} has the group ${group}: number groups without gaps`,
+        )
+      if (group >= 0) {
+        indices[n++] = group
+        cols = Math.max(cols, group + 1)
+      }
+      indptr[i + 1] = n
+    }
+    const values = new Float32Array(n).fill(1)
+    return new Groups(Csr.from({ rows, cols, indptr, indices: indices.subarray(0, n), values }))
+  }
+
+  /** From a matrix samples × groups whose non-zero entries are memberships. */
+  static fromMemberships(memberships: Csr): Groups {
+    csrOf(memberships, 'memberships')
+    return new Groups(memberships)
+  }
+
+  /** Random groups of `size` samples; the last one may have fewer. */
+  static random(samples: number, size: number, options?: RandomGroupsOptions): Groups {
+    const given = optionsOf(options)
+    only(given, ['seed'])
+    const rows = integer(samples ?? null, 'samples', 0, MOST, 0)
+    const of = integer(size ?? null, 'size', 1, MOST, 1)
+    const seed = integer(given.seed, 'seed', 0, Number.MAX_SAFE_INTEGER, 0)
+    return new Groups(Csr.wrap(attempt(() => native.randomGroups(rows, of, seed))))
+  }
+
+  /** Clusters of samples, of nearly equal size: balanced 2-means, `depth` times or down to `size`. */
+  static async kmeans(x: Csr | Features, options?: ClusterParameters, call?: CallOptions): Promise<Groups> {
+    const flat = flatten(optionsOf(options), specs.cluster)
+    const rows = featuresOf(x, 'x')
+    const groups = await run(call, Groups.kmeans, (control) => native.clusterGroups(rows, flat, control))
+    return new Groups(Csr.wrap(groups))
+  }
+
+  /** Number of samples, those of no group included. */
+  get samples(): number {
+    return this.memberships.rows
+  }
+
+  /** Number of groups. */
+  get size(): number {
+    return this.memberships.cols
+  }
+
+  /** The groups' labels where the samples' are known, groups × labels: for experiments. */
+  async aggregate(y: Csr, options?: AggregateParameters, call?: CallOptions): Promise<Csr> {
+    const flat = flatten(optionsOf(options), specs.aggregate)
+    const [groups, labels] = [groupsOf(this), csrOf(y, 'y')]
+    const bags = run(call, this.aggregate, (control) => native.aggregateLabels(groups, labels, flat, control))
+    return Csr.wrap(await bags)
+  }
+
+  /** Lets go of the memory at once; calls that are running keep theirs. Closing twice is fine. */
+  close(): void {
+    this.memberships.close()
+  }
+
+  /** Closes the groups at the end of a `using` block. */
+  [Symbol.dispose](): void {
+    this.close()
+  }
+}
+
+/** The native matrix of groups. */
+export function groupsOf(value: unknown): Matrix {
+  if (!(value instanceof Groups)) throw expected('Groups', 'groups', value)
+  return value.memberships.native
+}
