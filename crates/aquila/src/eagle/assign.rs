@@ -10,6 +10,7 @@ use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
 use crate::params::{Kind, Params};
+use crate::xlinear::TrainRows;
 use rayon::prelude::*;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -18,7 +19,7 @@ crate::params! {
     /// How group labels are assigned.
     pub struct AssignParams {
         /// Rounds of the embeddings; 0 takes the mean of all samples of the label's groups (EAGLE-0).
-        pub iterations: u32 = 20, "iterations", Kind::Integer { min: 0.0, max: 100_000.0 };
+        pub iterations: u32 = 20, "iterations", Kind::Integer { min: 0.0, max: 60_000.0 };
         /// How far each round goes towards the samples that are most like the embedding.
         pub step: f32 = 0.1, "step", Kind::Number { min: 1e-6, max: 1e6 };
         /// Scale rows to length 1 first.
@@ -65,7 +66,8 @@ pub fn assign(
     groups.check_bags(bags)?;
     let x = x.as_csr();
     control.install(|| {
-        let samples = Samples::new(&x, params.normalize);
+        let scaled = TrainRows::new(&x, params.normalize);
+        let samples = Samples::new(&scaled);
         let rows = samples.view();
         let carriers = bags.transpose();
         let mut order: Vec<(usize, u32)> = (0..bags.cols() as u32)

@@ -47,27 +47,20 @@ impl Path {
 /// A sample of one of the groups.
 #[derive(Debug, Clone, Copy, Default)]
 struct Member {
-    sample: u32,
-    selected: bool,
-    /// `⟨E, x⟩` and `⟨G, x⟩` at the last look, and how far all had moved by then.
+    /// `⟨E, x⟩` and `⟨G, x⟩` at the last look.
     score: f64,
     pull: f64,
-    seen: Path,
+    sample: u32,
+    /// Which point of the way the last look was at.
+    seen: u16,
+    selected: bool,
 }
 
-impl Member {
-    /// Its score now, as well as it is known without a look, and what that may be off by.
-    #[inline(always)]
-    fn forecast(&self, path: &Path) -> (f64, f64) {
-        let steps = path.steps - self.seen.steps;
-        (self.score + steps * self.pull, path.doubt(&self.seen))
-    }
-
-    /// Scores it anew.
-    fn look(&mut self, x: View<'_>, sums: &[[f32; 2]], path: &Path) {
-        let [r, g] = x.dot(self.sample, sums);
-        (self.score, self.pull, self.seen) = (r + path.steps * g, g, *path);
-    }
+/// What has changed since a point of the way: the steps gone, and what forecasts from there may be off by.
+#[derive(Debug, Clone, Copy)]
+struct Since {
+    steps: f64,
+    doubt: f64,
 }
 
 /// What a change `Δ` of `G` is: `⟨E, Δ⟩` and `⟨G, Δ⟩` before it, `‖Δ‖²`, and by how much the summed lengths grow.
@@ -97,12 +90,15 @@ pub(super) struct Grlr<'a> {
     members: Vec<Member>,
     groups: Vec<Group>,
     path: Path,
+    /// Points of the way at which samples were looked at, and what has changed since each.
+    points: Vec<Path>,
+    since: Vec<Since>,
     /// The embedding is this times `E`.
     scale: f64,
     /// (member, factor) by which `G` changes.
     changes: Vec<(u32, f32)>,
-    /// Of a group's samples the score and the most that it may be.
-    forecasts: Vec<(f64, f64)>,
+    /// The scores of a group's samples, as well as they are known.
+    forecasts: Vec<f64>,
 }
 
 impl<'a> Grlr<'a> {
@@ -115,6 +111,8 @@ impl<'a> Grlr<'a> {
             members: Vec::new(),
             groups: Vec::new(),
             path: Path::default(),
+            points: Vec::new(),
+            since: Vec::new(),
             scale: 0.0,
             changes: Vec::new(),
             forecasts: Vec::new(),
@@ -131,6 +129,7 @@ impl<'a> Grlr<'a> {
     pub fn learn(&mut self, iterations: u32, step: f64, control: &Control) -> Result<()> {
         control.check()?;
         self.path = Path::default();
+        self.points.clear();
         // Only the counts' proportions matter, and large ones would leave the range of f32.
         let most = self.groups.iter().fold(0f32, |m, g| m.max(g.count));
         self.groups.iter_mut().for_each(|g| g.count /= most);
@@ -211,44 +210,71 @@ impl<'a> Grlr<'a> {
         val.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>().sqrt()
     }
 
+    /// Notes the present point of the way, for looks. There are fewer rounds than a u16 can number.
+    fn point(&mut self) -> u16 {
+        self.points.push(self.path);
+        (self.points.len() - 1) as u16
+    }
+
     /// Scores every sample anew.
     fn look_at_all(&mut self) {
+        let (point, steps) = (self.point(), self.path.steps);
         for k in 0..self.members.len() {
             self.members.get(k + AHEAD).inspect(|m| self.x.prefetch(m.sample));
-            self.members[k].look(self.x, &self.sums, &self.path);
+            let m = &mut self.members[k];
+            let [r, g] = self.x.dot(m.sample, &self.sums);
+            (m.score, m.pull, m.seen) = (r + steps * g, g, point);
         }
     }
 
     /// Selects of each group the samples of largest score, up to `tie` below it; what changes is listed.
     fn select(&mut self, tie: f64) {
         self.changes.clear();
-        let path = self.path;
+        let (point, path) = (self.point(), self.path);
+        self.since.clear();
+        self.since
+            .extend(self.points.iter().map(|p| Since { steps: path.steps - p.steps, doubt: path.doubt(p) }));
+        let since = &self.since[..];
+        let apart = self.x.apart();
         let mut begin = 0;
         for group in &self.groups {
             let start = std::mem::replace(&mut begin, group.end);
             let members = &mut self.members[start..group.end];
-            let (forecasts, mut sure) = (&mut self.forecasts, f64::NEG_INFINITY);
+            let forecasts = &mut self.forecasts;
             forecasts.clear();
-            for m in members.iter() {
-                let (score, doubt) = m.forecast(&path);
-                sure = sure.max(score - doubt); // some sample has this for certain
-                forecasts.push((score, score + doubt));
-            }
-            sure -= tie;
-            let doubtful = |f: &&(f64, f64)| f.1 >= sure && f.1 > f.0;
-            if forecasts.iter().filter(|f| f.1 >= sure).nth(1).is_some()
-                && forecasts.iter().any(|f| doubtful(&f))
-            {
-                let rivals = || members.iter().zip(forecasts.iter()).filter(|(_, f)| f.1 >= sure);
-                rivals().for_each(|(m, _)| self.x.prefetch(m.sample));
-                for (m, f) in members.iter_mut().zip(forecasts.iter_mut()).filter(|(_, f)| f.1 >= sure) {
-                    m.look(self.x, &self.sums, &path);
-                    f.0 = m.score;
+            let (mut best, mut lead) = (0, f64::NEG_INFINITY);
+            for (k, m) in members.iter().enumerate() {
+                let score = m.score + since[usize::from(m.seen)].steps * m.pull;
+                if score > lead {
+                    (best, lead) = (k, score);
                 }
+                forecasts.push(score);
             }
-            let most = forecasts.iter().map(|f| f.0).fold(f64::NEG_INFINITY, f64::max);
+            let Some(then) = members.get(best).map(|m| m.seen) else { continue };
+            let unsure = since[usize::from(then)].doubt;
+            // Two samples that were looked at together are off by `⟨G − G_then, x_i − x_k⟩` from each other.
+            let may_lead = |m: &Member, score: f64| {
+                let together = m.seen == then;
+                let unknown =
+                    if together { apart * unsure } else { unsure + since[usize::from(m.seen)].doubt };
+                unknown > 0.0 && score + unknown >= lead - tie
+            };
+            let pairs = || members.iter().zip(forecasts.iter());
+            if pairs().filter(|(m, f)| may_lead(m, **f)).nth(1).is_some()
+                || (unsure == 0.0 && pairs().any(|(m, f)| may_lead(m, *f)))
+            {
+                pairs().filter(|(m, f)| may_lead(m, **f)).for_each(|(m, _)| self.x.prefetch(m.sample));
+                for (m, f) in members.iter_mut().zip(forecasts.iter_mut()) {
+                    if may_lead(m, *f) {
+                        let [r, g] = self.x.dot(m.sample, &self.sums);
+                        (m.score, m.pull, m.seen) = (r + path.steps * g, g, point);
+                        *f = m.score;
+                    }
+                }
+                lead = forecasts.iter().fold(f64::NEG_INFINITY, |l, f| l.max(*f));
+            }
             for (k, (m, f)) in (start..).zip(members.iter_mut().zip(forecasts.iter())) {
-                let selected = f.0 >= most - tie;
+                let selected = *f >= lead - tie;
                 if selected != m.selected {
                     m.selected = selected;
                     self.changes.push((k as u32, if selected { group.count } else { -group.count }));
@@ -308,10 +334,7 @@ impl<'a> Grlr<'a> {
             let [r, g] = self.sums[j as usize];
             (self.scale * (f64::from(r) + self.path.steps * f64::from(g))) as f32
         };
-        let mut entries: Vec<(u32, f32)> =
-            features.into_iter().map(|j| (self.x.name(j), value(j))).filter(|e| e.1 != 0.0).collect();
-        entries.sort_unstable_by_key(|e| e.0);
-        entries
+        features.into_iter().map(|j| (j, value(j))).filter(|e| e.1 != 0.0).collect()
     }
 
     /// Forgets the label.

@@ -1,56 +1,53 @@
 //! The samples as the embeddings see them.
 
 use crate::data::Csr;
-use crate::kernels::Isa;
 use crate::kernels::dcd::Entries;
 use crate::kernels::gather::dot_pairs;
-use crate::kernels::prefetch_line;
+use crate::kernels::{Isa, prefetch_line};
 use crate::xlinear::TrainRows;
+use rayon::prelude::*;
+use std::borrow::Cow;
 use std::ops::Range;
 
-/// Sparse rows, scaled so that none is longer than 1, their features renumbered by how many rows have them, the most frequent first: what sums
-/// meet often then stands together and stays in the nearest caches.
+/// Sparse rows, scaled so that none is longer than 1.
 #[derive(Debug)]
-pub(super) struct Samples {
-    starts: Vec<usize>,
-    indices: Vec<u32>,
-    values: Vec<f32>,
-    /// The feature of each number.
-    names: Vec<u32>,
-    /// Each sample's length, where the longest is 1.
+pub(super) struct Samples<'a> {
+    starts: &'a [usize],
+    indices: &'a [u32],
+    values: Cow<'a, [f32]>,
+    features: usize,
     lengths: Vec<f32>,
-    /// What values were divided by for that.
     longest: f64,
+    apart: f64,
 }
 
-impl Samples {
-    pub fn new(x: &Csr, normalize: bool) -> Self {
-        let rows = TrainRows::new(x, normalize);
-        let mut counts = vec![0u32; x.cols()];
-        x.indices().iter().for_each(|j| counts[*j as usize] += 1);
-        let mut names: Vec<u32> = (0..x.cols() as u32).collect();
-        names.sort_by_key(|j| std::cmp::Reverse(counts[*j as usize]));
-        let mut numbers = vec![0u32; x.cols()];
-        (0u32..).zip(&names).for_each(|(number, j)| numbers[*j as usize] = number);
+impl<'a> Samples<'a> {
+    pub fn new(rows: &'a TrainRows<'_>) -> Self {
+        let x: &'a Csr = rows.matrix();
         let length = |i| rows.row(i).1.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt();
-        let lengths: Vec<f64> = (0..x.rows()).map(length).collect();
+        let lengths: Vec<f64> = (0..x.rows()).into_par_iter().map(length).collect();
         let longest = lengths.iter().fold(0.0, |m: f64, l| m.max(*l)).max(f64::MIN_POSITIVE);
+        let values = match (longest - 1.0).abs() < 1e-5 {
+            true => Cow::Borrowed(rows.values()),
+            false => Cow::Owned(rows.values().iter().map(|v| (f64::from(*v) / longest) as f32).collect()),
+        };
         Self {
             lengths: lengths.iter().map(|l| (l / longest) as f32).collect(),
             longest,
-            starts: x.indptr().to_vec(),
-            indices: x.indices().iter().map(|j| numbers[*j as usize]).collect(),
-            values: rows.values().iter().map(|v| (f64::from(*v) / longest) as f32).collect(),
-            names,
+            apart: if rows.values().iter().all(|v| *v >= 0.0) { std::f64::consts::SQRT_2 } else { 2.0 },
+            starts: x.indptr(),
+            indices: x.indices(),
+            values,
+            features: x.cols(),
         }
     }
 
     /// Number of features.
     pub fn features(&self) -> usize {
-        self.names.len()
+        self.features
     }
 
-    /// The features' numbers of a sample, in no order, and their values.
+    /// The features of a sample and their values.
     pub fn row(&self, i: u32) -> (&[u32], &[f32]) {
         let span = self.span(i);
         (&self.indices[span.clone()], &self.values[span])
@@ -62,18 +59,18 @@ impl Samples {
 
     /// The samples as the kernels take them.
     pub fn view(&self) -> View<'_> {
-        let entries = Entries::new(&self.indices, &self.values, self.names.len());
+        let entries = Entries::new(self.indices, &self.values, self.features);
         View { samples: self, entries, isa: Isa::detect() }
-    }
-
-    /// The feature that has a number.
-    pub fn name(&self, number: u32) -> u32 {
-        self.names[number as usize]
     }
 
     /// A sample's length, from 0 to 1.
     pub fn length(&self, i: u32) -> f64 {
         f64::from(self.lengths[i as usize])
+    }
+
+    /// Most that two samples can be apart: `‖x − z‖² = ‖x‖² + ‖z‖² − 2⟨x, z⟩`.
+    pub fn apart(&self) -> f64 {
+        self.apart
     }
 
     /// What values were divided by, so that the longest sample has length 1.
@@ -85,7 +82,7 @@ impl Samples {
 /// Samples whose entries were checked once for the kernels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
-    samples: &'a Samples,
+    samples: &'a Samples<'a>,
     entries: Entries<'a>,
     isa: Isa,
 }
@@ -94,8 +91,7 @@ impl View<'_> {
     /// Asks the caches for a sample that will be needed soon.
     #[inline]
     pub fn prefetch(&self, i: u32) {
-        let span = self.samples.span(i);
-        for j in span.step_by(16) {
+        for j in self.samples.span(i).step_by(16) {
             prefetch_line(self.samples.indices.as_ptr().wrapping_add(j));
             prefetch_line(self.samples.values.as_ptr().wrapping_add(j));
         }
@@ -108,10 +104,10 @@ impl View<'_> {
     }
 }
 
-impl std::ops::Deref for View<'_> {
-    type Target = Samples;
+impl<'a> std::ops::Deref for View<'a> {
+    type Target = Samples<'a>;
 
-    fn deref(&self) -> &Samples {
+    fn deref(&self) -> &Samples<'a> {
         self.samples
     }
 }
