@@ -666,7 +666,7 @@ describe('eagle.assign', () => {
         x,
         groups,
         bags,
-        { iterations: 100_000 },
+        { iterations: 60_000 },
         { threads: 1, signal: controller.signal },
       )
       const failed = expect(running).rejects.toBe(reason)
