@@ -4,7 +4,7 @@
 //! Cost: that of the embeddings; labels in parallel, largest first.
 
 use super::grlr::Grlr;
-use super::groups::Groups;
+use super::groups::{Groups, sum_rows};
 use super::samples::Samples;
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
@@ -141,21 +141,5 @@ pub fn assign(
 pub fn union(groups: &Groups, bags: &Csr) -> Result<Csr> {
     groups.check_bags(bags)?;
     let memberships = groups.memberships();
-    let mut sums = vec![0f32; bags.cols()];
-    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-    for of_sample in memberships.iter_rows() {
-        let begin = indices.len();
-        for j in of_sample.indices {
-            for (k, count) in bags.row(*j as usize).iter().filter(|e| e.1 != 0.0) {
-                if sums[k as usize] == 0.0 {
-                    indices.push(k);
-                }
-                sums[k as usize] += count;
-            }
-        }
-        indices[begin..].sort_unstable();
-        values.extend(indices[begin..].iter().map(|k| std::mem::take(&mut sums[*k as usize])));
-        indptr.push(indices.len());
-    }
-    Ok(Csr::trusted(groups.samples(), bags.cols(), indptr, indices, values))
+    Ok(sum_rows(memberships.iter_rows().map(|of_sample| of_sample.indices), bags, |count| count))
 }

@@ -1,7 +1,7 @@
 //! Group robust label representation (EAGLE's Algorithm 1): one label's embedding from the groups that carry it.
 //!
 //! For the label's groups `N_j` with counts `c_j`: `e⁰ = Proj(Σ_j c_j Σ_{i∈N_j} x_i)`; then `T` times, of each group
-//! the samples of largest `⟨e, x_i⟩` are selected (all of them on an exact tie), `g = Proj(Σ_j c_j Σ_selected x_i)` and
+//! the samples of largest `⟨e, x_i⟩` are selected (all of them on a tie, see [`TIE`]), `g = Proj(Σ_j c_j Σ_selected x_i)` and
 //! `e ← Proj(e + λ·g)`, where `Proj(v) = v/‖v‖`. `T = 0` is EAGLE-0. A sum of zero (a label with samples `x` and
 //! `−x`) has no direction: the first sample with features takes its place.
 //!
@@ -236,6 +236,7 @@ impl<'a> Grlr<'a> {
             .extend(self.points.iter().map(|p| Since { steps: path.steps - p.steps, doubt: path.doubt(p) }));
         let since = &self.since[..];
         let apart = self.x.apart();
+        let mut looked = false;
         let mut begin = 0;
         for group in &self.groups {
             let start = std::mem::replace(&mut begin, group.end);
@@ -263,6 +264,7 @@ impl<'a> Grlr<'a> {
             if pairs().filter(|(m, f)| may_lead(m, **f)).nth(1).is_some()
                 || (unsure == 0.0 && pairs().any(|(m, f)| may_lead(m, *f)))
             {
+                looked = true;
                 pairs().filter(|(m, f)| may_lead(m, **f)).for_each(|(m, _)| self.x.prefetch(m.sample));
                 for (m, f) in members.iter_mut().zip(forecasts.iter_mut()) {
                     if may_lead(m, *f) {
@@ -280,6 +282,9 @@ impl<'a> Grlr<'a> {
                     self.changes.push((k as u32, if selected { group.count } else { -group.count }));
                 }
             }
+        }
+        if !looked {
+            self.points.pop(); // nobody refers to it, so the table stays short however many rounds there are
         }
     }
 

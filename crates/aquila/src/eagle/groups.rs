@@ -1,6 +1,6 @@
 //! Which samples stand in which groups.
 
-use crate::data::Csr;
+use crate::data::{Csr, Row};
 use crate::error::{Result, fail};
 use crate::params::Kind;
 
@@ -43,22 +43,9 @@ impl Groups {
                 matrix.cols()
             );
         }
-        let mut starts = vec![0usize; matrix.cols() + 1];
-        for (j, v) in matrix.indices().iter().zip(matrix.values()) {
-            starts[*j as usize + 1] += usize::from(*v != 0.0);
-        }
-        for j in 0..matrix.cols() {
-            starts[j + 1] += starts[j];
-        }
-        let mut next = starts.clone();
-        let mut members = vec![0u32; starts[matrix.cols()]];
-        for (i, row) in matrix.iter_rows().enumerate() {
-            for (j, _) in row.iter().filter(|e| e.1 != 0.0) {
-                members[next[j as usize]] = i as u32;
-                next[j as usize] += 1;
-            }
-        }
-        Ok(Self { samples: matrix.rows(), starts, members })
+        let groups = matrix.transpose();
+        let members = |row: Row<'_>| row.iter().filter(|e| e.1 != 0.0).map(|e| e.0).collect();
+        Self::from_lists(matrix.rows(), groups.iter_rows().map(members))
     }
 
     /// From each group's samples, in any order; a sample counts once in a group.
@@ -116,26 +103,12 @@ impl Groups {
         if y.rows() != self.samples {
             fail!(ShapeMismatch, "the groups have {} samples but y has {} rows", self.samples, y.rows());
         }
-        let mut counts = vec![0u32; y.cols()];
-        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-        for j in 0..self.len() {
-            let begin = indices.len();
-            for &i in self.members(j) {
-                for (label, _) in y.row(i as usize).iter().filter(|e| e.1 != 0.0) {
-                    if counts[label as usize] == 0 {
-                        indices.push(label);
-                    }
-                    counts[label as usize] += 1;
-                }
-            }
-            indices[begin..].sort_unstable();
-            values.extend(indices[begin..].iter().map(|label| {
-                let count = std::mem::take(&mut counts[*label as usize]);
-                if merge == Merge::List { count as f32 } else { 1.0 }
-            }));
-            indptr.push(indices.len());
+        let counts = sum_rows((0..self.len()).map(|j| self.members(j)), y, |_| 1.0);
+        if merge == Merge::List {
+            return Ok(counts);
         }
-        Ok(Csr::trusted(self.len(), y.cols(), indptr, indices, values))
+        let (indptr, ones) = (counts.indptr().to_vec(), vec![1.0; counts.nnz()]);
+        Ok(Csr::trusted(self.len(), y.cols(), indptr, counts.into_entries().0, ones))
     }
 
     /// Refuses bags that do not fit.
@@ -150,4 +123,29 @@ impl Groups {
         }
         Ok(())
     }
+}
+
+/// For each list the sum of these rows of `of`, whose non-zero entries count with this value, above 0.
+pub(super) fn sum_rows<'a>(
+    lists: impl Iterator<Item = &'a [u32]>,
+    of: &Csr,
+    value: impl Fn(f32) -> f32,
+) -> Csr {
+    let mut sums = vec![0f32; of.cols()];
+    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+    for list in lists {
+        let begin = indices.len();
+        for i in list {
+            for (j, v) in of.row(*i as usize).iter().filter(|e| e.1 != 0.0) {
+                if sums[j as usize] == 0.0 {
+                    indices.push(j);
+                }
+                sums[j as usize] += value(v);
+            }
+        }
+        indices[begin..].sort_unstable();
+        values.extend(indices[begin..].iter().map(|j| std::mem::take(&mut sums[*j as usize])));
+        indptr.push(indices.len());
+    }
+    Csr::trusted(indptr.len() - 1, of.cols(), indptr, indices, values)
 }

@@ -2,7 +2,7 @@
 
 use crate::data::Csr;
 use crate::kernels::dcd::Entries;
-use crate::kernels::gather::dot_pairs;
+use crate::kernels::pairs::dot_pairs;
 use crate::kernels::{Isa, prefetch_line};
 use crate::xlinear::TrainRows;
 use rayon::prelude::*;

@@ -5,9 +5,9 @@
 
 mod aligned;
 pub mod dcd;
-pub(crate) mod gather;
 mod lanes;
 mod map;
+pub(crate) mod pairs;
 pub(crate) mod postings;
 pub(crate) mod select;
 

@@ -8,8 +8,8 @@
 //! `max_passes`.
 //!
 //! Differences from liblinear and PECOS: no shrinking (rows are shared, so a row would have to be at its bound in
-//! all lanes), but a row that moved no lane rests for one pass; steps are over-relaxed; gradients that agree but are far from 0 do not end a lane (theirs do: a single row is left after
-//! one step); a lane's step is left out while its projected gradient is below [`REST`] of `eps`; f32
+//! all lanes), but a row that moved no lane rests for one pass; steps are over-relaxed; gradients that agree but are
+//! far from 0 do not end a lane (theirs do: a single row is left after one step); a lane's step is left out while its projected gradient is below [`REST`] of `eps`; f32
 //! throughout.
 //!
 //! Cost: passes × non-zeros of the node × blocks, one vector multiply-add each, and about half as many again for

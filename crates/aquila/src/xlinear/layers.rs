@@ -2,8 +2,8 @@
 //!
 //! With sibling negatives no layer waits for another, so the nodes of all layers are one list of tasks. A worker
 //! takes the next task from a counter; there are no barriers. A node that holds a large share of the rows is cut
-//! into tasks of as many siblings as the solver steps together, so that the last task is never long. A node's result depends on the seed
-//! and its place in the tree alone, so neither threads nor their timing change a byte.
+//! into tasks of as many siblings as the solver steps together, so that the last task is never long. A node's result
+//! depends on the seed and its place in the tree alone, so neither threads nor their timing change a byte.
 
 use super::block::{Block, LANES};
 use super::node::TrainRows;
