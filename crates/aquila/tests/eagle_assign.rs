@@ -3,7 +3,7 @@
 mod common;
 
 use aquila::eagle::{AssignParams, Assigned, ClusterParams, Groups, Merge, assign, union};
-use aquila::tree::{Cut, pifa};
+use aquila::tree::{Cut, Pifa};
 use aquila::{Control, Csr, ErrorCode, Features};
 use common::{Lists, Rng, control, csr, lists, random_rows, refused};
 use proptest::prelude::*;
@@ -197,8 +197,9 @@ fn groups_of_one_give_back_labels_and_label_vectors() {
         .zip(x.iter_rows())
         .flat_map(|(d, r)| r.indices.iter().map(|j| d[*j as usize] as f32).collect::<Vec<_>>())
         .collect();
-    let all = Cut { most: 0, mass: 1.0 };
-    let vectors = pifa(&x, &rows, &y.transpose(), all, &Control::default()).unwrap();
+    let labels_rows = y.transpose();
+    let pifa = Pifa { x: &x, values: &rows, labels_rows: &labels_rows };
+    let vectors = pifa.all(Cut::NONE, &Control::default()).unwrap();
     let embeddings = found.embeddings.unwrap();
     assert_eq!(embeddings.indices(), vectors.indices());
     for (a, b) in embeddings.values().iter().zip(vectors.values()) {

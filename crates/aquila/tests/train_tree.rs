@@ -4,7 +4,8 @@ mod common;
 
 use aquila::control::Control;
 use aquila::tree::{
-    Bisection, Clustering, Cut, LabelTree, NODE, Points, Shape, Split, build, given, pifa, pii,
+    Bisection, Clustering, Cut, LabelTree, NODE, Pifa, Points, Shape, Split, build, given, pii,
+    whole_is_better,
 };
 use aquila::{Csr, ErrorCode};
 use common::{Lists, Rng, control, csr, labels_below, lists, random_rows, refused};
@@ -34,7 +35,10 @@ fn near(got: &Csr, want: &[Vec<f64>]) {
     assert_eq!(got.rows(), want.len());
 }
 
-const ALL: Cut = Cut { most: 0, mass: 1.0 };
+fn pifa(x: &Csr, y: &Csr, cut: Cut) -> Csr {
+    let labels_rows = y.transpose();
+    Pifa { x, values: x.values(), labels_rows: &labels_rows }.all(cut, &Control::default()).unwrap()
+}
 
 /// Z = norm(norm(Y)ᵀ X).
 fn naive_pifa(x: &Csr, y: &Csr) -> Vec<Vec<f64>> {
@@ -60,7 +64,7 @@ fn pifa_is_the_product_of_scaled_labels_and_rows() {
         // Values do not matter, but zeros are no labels.
         labels.iter_mut().flatten().for_each(|e| e.1 = [0.0, 1.0, 2.5][rng.below(3)]);
         let y = csr(150, &labels);
-        let got = pifa(&x, x.values(), &y.transpose(), ALL, &Control::default()).unwrap();
+        let got = pifa(&x, &y, Cut::NONE);
         near(&got, &naive_pifa(&x, &y));
     }
 }
@@ -72,16 +76,16 @@ fn pii_and_given_are_rows_of_length_one() {
         let m = csr(30, &random_rows(&mut rng, 20 + seed, 30, 0.2));
         let mut want = dense(&m);
         want.iter_mut().for_each(|r| unit(r));
-        near(&given(&m, 0, &Control::default()).unwrap(), &want);
-        near(&pii(&m, 0, &Control::default()).unwrap(), &want);
+        near(&given(&m, Cut::to(0), &Control::default()).unwrap(), &want);
+        near(&pii(&m, Cut::to(0), &Control::default()).unwrap(), &want);
     }
 }
 
 #[test]
 fn a_cut_keeps_the_largest_and_the_first_of_equals() {
     let row = |entries: &[(u32, f32)]| csr(10, &[entries.to_vec()]);
-    let kept = |m: &Csr, keep| {
-        let cut = given(m, keep, &Control::default()).unwrap();
+    let kept = |m: &Csr, keep: usize| {
+        let cut = given(m, Cut::to(keep), &Control::default()).unwrap();
         cut.row(0).indices.to_vec()
     };
     let m = row(&[(0, 1.0), (2, -3.0), (3, 2.0), (5, 2.0), (7, -2.0), (9, 0.5)]);
@@ -92,7 +96,7 @@ fn a_cut_keeps_the_largest_and_the_first_of_equals() {
     assert_eq!(kept(&m, 4), [2, 3, 5, 7]);
     assert_eq!(kept(&m, 5), [0, 2, 3, 5, 7]);
     assert_eq!(kept(&m, 6), kept(&m, 100));
-    let cut = given(&m, 2, &Control::default()).unwrap();
+    let cut = given(&m, Cut::to(2), &Control::default()).unwrap();
     let norm = 13f32.sqrt();
     assert!((cut.row(0).values[0] + 3.0 / norm).abs() < 1e-6 && (cut.row(0).norm() - 1.0).abs() < 1e-6);
 }
@@ -110,7 +114,7 @@ proptest! {
         let x: Lists = entries.iter().map(|r| r.iter().map(|(j, v)| (*j, f32::from(*v))).collect()).collect();
         let x = csr(12, &x);
         let y = csr(1, &entries.iter().map(|_| vec![(0, 1.0)]).collect::<Lists>());
-        let got = pifa(&x, x.values(), &y.transpose(), Cut { most, mass }, &Control::default()).unwrap();
+        let got = pifa(&x, &y, Cut { most, mass });
         let mut sums = [0i32; 12];
         entries.iter().flatten().for_each(|(j, v)| sums[*j as usize] += i32::from(*v));
         let mut sizes: Vec<i32> = sums.iter().map(|s| s.abs()).filter(|s| *s > 0).collect();
@@ -129,12 +133,76 @@ proptest! {
 fn extreme_values_make_finite_vectors() {
     let x = csr(3, &[vec![(0, 3e38), (1, 1.0)], vec![(0, 3e38), (2, -3e38)], vec![(1, 1e-38), (2, 1e-40)]]);
     let y = csr(2, &[vec![(0, 1.0)], vec![(0, 1.0)], vec![(1, 1.0)]]);
-    let got = pifa(&x, x.values(), &y.transpose(), ALL, &Control::default()).unwrap();
-    let shares = given(&x, 2, &Control::default()).unwrap();
+    let got = pifa(&x, &y, Cut::NONE);
+    let shares = given(&x, Cut::to(2), &Control::default()).unwrap();
     for row in got.iter_rows().chain(shares.iter_rows()) {
         assert!(row.values.iter().all(|v| v.is_finite()), "{row:?}");
         assert!((row.norm() - 1.0).abs() < 1e-3, "{row:?}");
     }
+}
+
+#[test]
+fn vectors_of_some_labels_are_rows_of_those_of_all() {
+    let mut rng = Rng::new(3);
+    let x = csr(40, &random_rows(&mut rng, 50, 40, 0.2));
+    let y = csr(150, &random_rows(&mut rng, 50, 150, 0.05)).transpose();
+    let pifa = Pifa { x: &x, values: x.values(), labels_rows: &y };
+    let cut = Cut { most: 20, mass: 0.9 };
+    let all = pifa.all(cut, &Control::default()).unwrap();
+    let labels = [3, 77, 78, 149];
+    let some = pifa.some(&labels, cut, &Control::default()).unwrap();
+    for (row, label) in some.iter_rows().zip(labels) {
+        let want = all.row(label as usize);
+        assert_eq!((row.indices, row.values), (want.indices, want.values));
+    }
+}
+
+/// 6000 labels in two branches, each with a row of its own: ten large features of random meaning, and small ones that
+/// all rows of the branch share. Rows have three labels of their branch.
+fn branches(shared: f32) -> (Csr, Csr) {
+    let (mut rng, labels) = (Rng::new(5), 6000);
+    let branch = |label: usize| label % 2;
+    let (mut x, mut y) = (Lists::new(), Lists::new());
+    for i in 0..labels {
+        let mut row: Vec<(u32, f32)> = (0..10).map(|_| (80 + rng.below(4000) as u32, 1.0)).collect();
+        row.extend((0..40).map(|k| ((branch(i) * 40 + k) as u32, shared)));
+        row.sort_unstable_by_key(|e| e.0);
+        row.dedup_by_key(|e| e.0);
+        x.push(row);
+        let mut own: Vec<u32> =
+            [i, i + 2 * rng.below(3000), i + 2 * rng.below(3000)].map(|l| (l % labels) as u32).to_vec();
+        own.sort_unstable();
+        own.dedup();
+        y.push(own.into_iter().map(|l| (l, 1.0)).collect());
+    }
+    (csr(4080, &x), csr(labels, &y))
+}
+
+#[test]
+fn a_trial_finds_branches_that_a_cut_would_hide() {
+    let cut = Cut { most: 0, mass: 0.8 };
+    let how = Bisection { spherical: true, iterations: 20, sample: 0 };
+    for (shared, want) in [(0.12, true), (0.0, false)] {
+        let (x, y) = branches(shared);
+        let labels_rows = y.transpose();
+        let pifa = Pifa { x: &x, values: x.values(), labels_rows: &labels_rows };
+        for threads in [1, 3] {
+            let control = control(threads, 0);
+            let found = control.install(|| whole_is_better(&pifa, cut, how, &control)).unwrap().unwrap();
+            assert_eq!(found, want, "shared {shared}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn a_trial_of_few_labels_keeps_the_cut() {
+    let (x, y) = branches(0.12);
+    let mut few = lists(&y.transpose());
+    few.truncate(4000);
+    let few = csr(6000, &few);
+    let pifa = Pifa { x: &x, values: x.values(), labels_rows: &few };
+    let how = Bisection { spherical: true, iterations: 20, sample: 0 };
+    assert!(!whole_is_better(&pifa, Cut { most: 0, mass: 0.8 }, how, &Control::default()).unwrap());
 }
 
 /// Two crowds of rows that share no feature, in random places.

@@ -2,6 +2,7 @@
 
 mod bisect;
 mod build;
+mod cohesion;
 mod exchange_chain;
 mod exchange_json;
 mod kary;
@@ -12,7 +13,8 @@ mod vectors;
 pub use bisect::Bisection;
 pub(crate) use build::halves;
 pub use build::{Shape, Split, build};
+pub use cohesion::{TRIED_FROM, whole_is_better};
 pub use kary::Clustering;
 pub use label_tree::{LabelTree, NODE, TreeLayer};
 pub use points::Points;
-pub use vectors::{Cut, given, pifa, pii};
+pub use vectors::{Cut, Pifa, given, pii};

@@ -4,12 +4,11 @@
 //! scaled to length 1, `Z = YᵀX`, rows of Z scaled to length 1. PII: the label's rows themselves, `Z = Yᵀ` with
 //! rows scaled to length 1. Labels without rows have empty vectors.
 //!
-//! Where we differ: a PIFA vector is cut ([`Cut`]) to the fewest entries that hold 80 % of its squared length, at most
-//! 256, and scaled to length 1 again. The small entries are many and mostly chance: cut off, trees get better (P@1
-//! +0.7 on debian-related, +1.2 on the generated quarter, where 256 entries without a share and 16 entries for all each do
-//! well on one of the two and badly on the other) and are built in half the time. Where common features tell branches
-//! apart, small entries are not chance, and the cut costs up to 5 points: whole vectors are an option away. Vectors
-//! of other kinds are cut by count alone.
+//! Where we differ: a PIFA vector is cut ([`Cut`]) to the fewest entries that hold 90 % of its squared length, at most
+//! 256, and scaled to length 1 again. The small entries are many and mostly chance: without them trees get better (P@1
+//! +0.6 on debian-related and +0.1 to +1.4 where words predict words) and are built in half the time. Where
+//! common features tell branches apart, small entries are not chance, and the cut would cost up to 5 points: a trial
+//! finds that out ([`super::whole_is_better`]). Vectors of other kinds are cut by count alone.
 //!
 //! Cost of PIFA: Σ over labels of the non-zeros of their rows.
 
@@ -30,45 +29,82 @@ pub struct Cut {
     pub mass: f32,
 }
 
-/// PIFA vectors. `values` stand in for the values of `x` (rows scaled); `labels_rows` is Yᵀ, non-zero entries count
-/// as 1.
-pub fn pifa(x: &Csr, values: &[f32], labels_rows: &Csr, cut: Cut, control: &Control) -> Result<Csr> {
-    let mut degree = vec![0u32; x.rows()];
-    let entries = labels_rows.indices().iter().zip(labels_rows.values());
-    entries.filter(|(_, v)| **v != 0.0).for_each(|(i, _)| degree[*i as usize] += 1);
-    let share: Vec<f32> = degree.iter().map(|n| 1.0 / (*n as f32).sqrt().max(1.0)).collect();
-    let chunks: Vec<Result<Chunk>> = (0..labels_rows.rows().div_ceil(CHUNK))
-        .into_par_iter()
-        .map_init(
-            || Accumulator::new(x.cols()),
-            |sum, chunk| {
-                control.check()?;
-                let mut out = Chunk::default();
-                for label in chunk * CHUNK..((chunk + 1) * CHUNK).min(labels_rows.rows()) {
-                    for (i, present) in labels_rows.row(label).iter() {
-                        let i = i as usize;
-                        if present != 0.0 {
-                            let span = x.indptr()[i]..x.indptr()[i + 1];
-                            sum.add(share[i], &x.indices()[span.clone()], &values[span]);
+impl Cut {
+    /// Everything stays.
+    pub const NONE: Self = Self { most: 0, mass: 1.0 };
+
+    /// At most so many entries; 0 for all.
+    pub fn to(most: usize) -> Self {
+        Self { most, mass: 1.0 }
+    }
+}
+
+/// The makings of PIFA vectors.
+#[derive(Debug, Clone, Copy)]
+pub struct Pifa<'a> {
+    /// The rows.
+    pub x: &'a Csr,
+    /// Stand in for the values of `x`: those of rows scaled to length 1.
+    pub values: &'a [f32],
+    /// Yᵀ; entries that are not 0 count as 1.
+    pub labels_rows: &'a Csr,
+}
+
+impl Pifa<'_> {
+    /// The vectors of all labels.
+    pub fn all(&self, cut: Cut, control: &Control) -> Result<Csr> {
+        self.of(self.labels_rows.rows(), |label| label, cut, control)
+    }
+
+    /// The vectors of these labels alone.
+    pub fn some(&self, labels: &[u32], cut: Cut, control: &Control) -> Result<Csr> {
+        self.of(labels.len(), |at| labels[at] as usize, cut, control)
+    }
+
+    fn of(
+        &self,
+        n: usize,
+        label: impl Fn(usize) -> usize + Sync,
+        cut: Cut,
+        control: &Control,
+    ) -> Result<Csr> {
+        let Self { x, values, labels_rows } = *self;
+        let mut degree = vec![0u32; x.rows()];
+        let entries = labels_rows.indices().iter().zip(labels_rows.values());
+        entries.filter(|(_, v)| **v != 0.0).for_each(|(i, _)| degree[*i as usize] += 1);
+        let share: Vec<f32> = degree.iter().map(|n| 1.0 / (*n as f32).sqrt().max(1.0)).collect();
+        let chunks: Vec<Result<Chunk>> = (0..n.div_ceil(CHUNK))
+            .into_par_iter()
+            .map_init(
+                || Accumulator::new(x.cols()),
+                |sum, chunk| {
+                    control.check()?;
+                    let mut out = Chunk::default();
+                    for at in chunk * CHUNK..((chunk + 1) * CHUNK).min(n) {
+                        for (i, present) in labels_rows.row(label(at)).iter() {
+                            let i = i as usize;
+                            if present != 0.0 {
+                                let span = x.indptr()[i]..x.indptr()[i + 1];
+                                sum.add(share[i], &x.indices()[span.clone()], &values[span]);
+                            }
                         }
+                        sum.drain(cut, &mut out);
                     }
-                    sum.drain(cut, &mut out);
-                }
-                Ok(out)
-            },
-        )
-        .collect();
-    stitch(chunks, labels_rows.rows(), x.cols())
+                    Ok(out)
+                },
+            )
+            .collect();
+        stitch(chunks, n, x.cols())
+    }
 }
 
 /// PII vectors.
-pub fn pii(labels_rows: &Csr, keep: usize, control: &Control) -> Result<Csr> {
-    given(labels_rows, keep, control)
+pub fn pii(labels_rows: &Csr, cut: Cut, control: &Control) -> Result<Csr> {
+    given(labels_rows, cut, control)
 }
 
 /// The user's vectors, cut and scaled as the others.
-pub fn given(vectors: &Csr, keep: usize, control: &Control) -> Result<Csr> {
-    let cut = Cut { most: keep, mass: 1.0 };
+pub fn given(vectors: &Csr, cut: Cut, control: &Control) -> Result<Csr> {
     let mut sum = Accumulator::new(vectors.cols());
     let mut out = Chunk::default();
     for row in vectors.iter_rows() {

@@ -20,7 +20,7 @@ pub use model::{Model, ModelInfo, ModelParts, Ranked};
 pub(crate) use node::TrainRows;
 pub use params::{
     Loss, ModelParams, Negatives, PredictParams, Relevance, RelevanceNorm, ScoreForm, SolverParams,
-    SplitKind, TrainParams, TreeParams, VectorKind,
+    SplitKind, TrainParams, TreeParams, VectorCut, VectorKind,
 };
 pub use search::{Allowed, Scope, Searcher};
 pub use train::{TrainInputs, TrainReport, forecast, train};

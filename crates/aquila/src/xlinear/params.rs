@@ -26,15 +26,30 @@ crate::choice! {
     }
 }
 
+crate::choice! {
+    /// Whether pifa vectors are cut before k-means.
+    pub enum VectorCut {
+        /// Unless a trial finds that it tears the labels of rows apart.
+        Auto = "auto",
+        /// In any case.
+        Always = "always",
+        /// In no case.
+        Never = "never",
+    }
+}
+
 crate::params! {
     /// How labels become a tree.
     pub struct TreeParams {
         /// What describes a label to k-means: pifa (the labels' rows summed) or pii (the labels' row ids).
         pub vectors: VectorKind = VectorKind::Pifa, "tree.vectors", Kind::Choice(VectorKind::TEXTS);
-        /// Share of a pifa vector's squared length that is kept, in its fewest and largest entries. Small entries
-        /// are mostly chance; where labels have few rows and flat vectors, more may help.
-        pub vector_mass: f32 = 0.8, "tree.vectorMass", Kind::Number { min: 1e-6, max: 1.0 };
-        /// Most entries kept of a label's vector, the largest; 0 keeps all.
+        /// Whether pifa vectors are cut to tree.vectorMass and tree.vectorEntries: auto (unless a trial on some labels
+        /// finds that it tears labels of the same rows apart), always or never.
+        pub vector_cut: VectorCut = VectorCut::Auto, "tree.vectorCut", Kind::Choice(VectorCut::TEXTS);
+        /// Share of a pifa vector's squared length that a cut keeps, in its fewest and largest entries: the small
+        /// ones are mostly chance.
+        pub vector_mass: f32 = 0.9, "tree.vectorMass", Kind::Number { min: 1e-6, max: 1.0 };
+        /// Most entries that a cut keeps of a label's vector, the largest; 0 keeps all.
         pub vector_entries: u32 = 256, "tree.vectorEntries", Kind::Integer { min: 0.0, max: MANY };
         /// balanced: halves of equal size, regrouped to the arity; kary: arity clusters of any size.
         pub split: SplitKind = SplitKind::Balanced, "tree.split", Kind::Choice(SplitKind::TEXTS);

@@ -10,8 +10,8 @@ use super::node::TrainRows;
 use super::positives::Positives;
 use super::relevance;
 use super::{
-    Model, ModelParts, Negatives, PredictParams, Relevance, Scope, SplitKind, TrainParams, VectorKind,
-    WeightFormat,
+    Model, ModelParts, Negatives, PredictParams, Relevance, Scope, SplitKind, TrainParams, VectorCut,
+    VectorKind, WeightFormat,
 };
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
@@ -19,7 +19,9 @@ use crate::error::{Result, fail};
 use crate::kernels::Isa;
 use crate::linear::together;
 use crate::params::Params;
-use crate::tree::{self, Bisection, Clustering, Cut, LabelTree, NODE, Shape, Split, TreeLayer};
+use crate::tree::{
+    self, Bisection, Clustering, Cut, LabelTree, NODE, Pifa, Shape, Split, TRIED_FROM, TreeLayer,
+};
 use std::time::Instant;
 
 /// What training may be given beside rows and labels.
@@ -72,8 +74,8 @@ pub fn train(
     if control.memory_limit > 0 && forecast_bytes > control.memory_limit {
         fail!(
             MemoryLimit,
-            "training is forecast to need {} MB, more than the limit of {} MB: raise the limit, or lower \
-             tree.vectorEntries or the number of features",
+            "training is forecast to need {} MB, more than the limit of {} MB: raise the limit, set \
+             tree.vectorCut to always, or lower tree.vectorEntries or the number of features",
             forecast_bytes.div_ceil(1 << 20),
             control.memory_limit >> 20
         );
@@ -234,28 +236,36 @@ fn vectors(
     params: &TrainParams,
     control: &Control,
 ) -> Result<Csr> {
-    let keep = params.tree.vector_entries as usize;
+    let p = &params.tree;
+    let most = Cut::to(p.vector_entries as usize);
     if let Some(own) = own {
-        return tree::given(own, keep, control);
+        return tree::given(own, most, control);
     }
     let labels_rows = y.transpose();
-    match params.tree.vectors {
+    match p.vectors {
         VectorKind::Pifa => {
-            let cut = Cut { most: keep, mass: params.tree.vector_mass };
-            tree::pifa(rows.matrix(), rows.values(), &labels_rows, cut, control)
+            let pifa = Pifa { x: rows.matrix(), values: rows.values(), labels_rows: &labels_rows };
+            let cut = Cut { mass: p.vector_mass, ..most };
+            let whole = match p.vector_cut {
+                VectorCut::Auto => tree::whole_is_better(&pifa, cut, bisection(params), control)?,
+                VectorCut::Always => false,
+                VectorCut::Never => true,
+            };
+            pifa.all(if whole { Cut::NONE } else { cut }, control)
         }
-        VectorKind::Pii => tree::pii(&labels_rows, keep, control),
+        VectorKind::Pii => tree::pii(&labels_rows, most, control),
     }
+}
+
+fn bisection(params: &TrainParams) -> Bisection {
+    let p = &params.tree;
+    Bisection { spherical: p.spherical, iterations: p.iterations, sample: p.sample as usize }
 }
 
 fn shape(params: &TrainParams) -> Shape {
     let p = &params.tree;
     let split = match p.split {
-        SplitKind::Balanced => Split::Balanced(Bisection {
-            spherical: p.spherical,
-            iterations: p.iterations,
-            sample: p.sample as usize,
-        }),
+        SplitKind::Balanced => Split::Balanced(bisection(params)),
         SplitKind::Kary => {
             Split::Kary(Clustering { k: p.arity as usize, spherical: p.spherical, iterations: p.iterations })
         }
@@ -337,9 +347,14 @@ pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> 
     let scaled = 8.0 * n + if params.model.normalize { 4.0 * nnz } else { 0.0 };
     // Entries of the rows of all labels together: most that their vectors can hold.
     let support = pairs * nnz / n.max(1.0);
+    let cut = match tree.vector_cut {
+        VectorCut::Always => true,
+        VectorCut::Auto => y.cols() < TRIED_FROM,
+        VectorCut::Never => false,
+    } || tree.vectors == VectorKind::Pii;
     let entries = match tree.vector_entries {
-        0 => d,
-        most => d.min(f64::from(most)),
+        most if cut && most > 0 => d.min(f64::from(most)),
+        _ => d,
     };
     let vectors = 8.0 * support.min(labels * entries);
     // Lists of a number or two for each label, in the stages where labels are many.
