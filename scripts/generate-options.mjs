@@ -64,6 +64,10 @@ const text = [
   interfaces('ClusterParameters', 'How samples are clustered into groups.', specs.cluster, {}),
   interfaces('AggregateParameters', "How samples' labels become their group's.", specs.aggregate, {}),
   interfaces('AssignParameters', 'How group labels are assigned.', specs.assign, {}),
+  interfaces('RefineParameters', 'How group labels are refined.', specs.refine, {}),
+  interfaces('GroupParameters', 'How a model learns from groups.', specs.groups, {
+    group: 'How samples get labels from their groups.',
+  }),
 ].join('')
 mkdirSync(join(root, 'ts/generated'), { recursive: true })
 writeFileSync(join(root, 'ts/generated/options.ts'), `${text.trimEnd()}\n`)

@@ -222,6 +222,38 @@ describe('labels of groups', () => {
     expect(trained).toMatchObject({ rows: 600, labels: 40 })
   })
 
+  it('refines them, and learns from them at once', async () => {
+    await json('group', '--x', x, '--rule', 'random:4', '--out', g, '--y', y, '--bags', b)
+    const args = ['--x', x, '--groups', g, '--bags', b]
+    const done = await json('refine', ...args, '--seed', '1', '--threads', '2', '--out', s)
+    const refined = await readNpz(s)
+    expect(done).toMatchObject({ rows: 600, labels: 40, groups: 150, refined: refined.nnz, out: s })
+    expect(done.seconds.total).toBeGreaterThan(0)
+    expect(done.likeness).toBeLessThan(0.1)
+    for (const [, , confidence] of entries(refined)) expect(confidence > 0 && confidence <= 1).toBe(true)
+    const fast = await json(
+      'refine',
+      ...args,
+      '--rounds',
+      '0',
+      '--folds',
+      '2',
+      '--threshold',
+      '0.6',
+      '--out',
+      s,
+    )
+    expect(fast.threshold).toBeLessThanOrEqual(0.6 + 1e-6)
+
+    const model = place('groups.aquila')
+    const set = ['--set', 'group.method=refine', '--set', 'group.rounds=0', '--set', 'tree.maxLeaf=10']
+    expect(await json('train', ...args, ...set, '--out', model)).toMatchObject({ rows: 600, labels: 40 })
+    const shown = await cli('refine', ...args, '--out', s)
+    expect(shown.stdout).toMatch(
+      /^refined +\d+ labels of 600 samples, in .*S\.npz\nlikeness +0\.\d+ .*\nseconds +\d/,
+    )
+  })
+
   it('takes a dense block', async () => {
     await writeNpy(
       place('D.npy'),
@@ -250,10 +282,10 @@ describe('help', () => {
   it('names every verb and every parameter', async () => {
     const { code, stdout } = await cli('--help')
     expect(code).toBe(0)
-    for (const verb of ['train', 'predict', 'evaluate', 'group', 'assign', 'inspect', 'bench'])
+    for (const verb of ['train', 'predict', 'evaluate', 'group', 'assign', 'refine', 'inspect', 'bench'])
       expect(stdout).toContain(`  ${verb} `)
     const train = await cli('train', '--help')
-    for (const name of ['tree.maxLeaf=100', 'solver.cp=1', '--memory-limit'])
+    for (const name of ['tree.maxLeaf=100', 'solver.cp=1', 'group.method=refine', '--memory-limit'])
       expect(train.stdout).toContain(name)
     expect((await cli('--version')).stdout.trim()).toBe('0.1.0')
   })
@@ -370,6 +402,36 @@ describe('bad input', () => {
         join(place('none'), 'B'),
       ],
       /its folder does not exist/,
+    ],
+    [
+      'groups without bags',
+      ['train', '--x', x, '--groups', y, '--out', place('no')],
+      /--groups and --bags together/,
+    ],
+    [
+      'labels of rows and of groups',
+      ['train', '--x', x, '--y', y, '--groups', y, '--bags', y, '--out', place('no')],
+      /of rows or of groups, not both/,
+    ],
+    [
+      'parameters of groups where there are none',
+      ['train', '--x', x, '--y', y, '--out', place('no'), '--set', 'group.rounds=1'],
+      /group.rounds/,
+    ],
+    [
+      'a method that is not there',
+      ['train', '--x', x, '--groups', y, '--bags', y, '--out', place('no'), '--set', 'group.method=best'],
+      /union, eagle, refine|group\.method/,
+    ],
+    [
+      'a fold alone',
+      ['refine', '--x', x, '--groups', y, '--bags', y, '--out', place('no'), '--folds', '1'],
+      /at least 2/,
+    ],
+    [
+      'a threshold above 1',
+      ['refine', '--x', x, '--groups', y, '--bags', y, '--out', place('no'), '--threshold', '2'],
+      /for threshold/,
     ],
     ['no groups', ['assign', '--x', x, '--bags', y, '--out', place('no')], /--groups/],
     ['no bags', ['assign', '--x', x, '--groups', y, '--out', place('no')], /--bags/],

@@ -15,6 +15,7 @@ const pages = [
   'CHANGELOG.md',
   'examples/README.md',
   'docs/ARCHITECTURE.md',
+  'docs/algorithms/refinement.md',
   ...guides,
 ]
 const read = (page: string) => readFileSync(join(root, page), 'utf8')

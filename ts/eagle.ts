@@ -1,6 +1,6 @@
 // Labels of groups, assigned to samples.
 
-import type { AssignParameters } from './generated/options.js'
+import type { AssignParameters, RefineParameters } from './generated/options.js'
 import { type Groups, groupsOf } from './groups.js'
 import { run } from './job.js'
 import { Csr, csrOf, type Features, featuresOf } from './matrix.js'
@@ -70,6 +70,39 @@ export async function assign(
     ...(found.embeddings && { embeddings: Csr.wrap(found.embeddings) }),
     seconds: found.seconds,
   }
+}
+
+/** Labels of samples with their confidence. */
+export interface Refined {
+  /** Samples × labels: how sure each label is, above 0 and at most 1. */
+  y: Csr
+  /** How much more alike samples of one group are than samples of all: 0 in random groups, 1 in groups of equals. */
+  likeness: number
+  /** The least probability that made a label: less than asked for where samples of a group are alike. */
+  threshold: number
+  /** Seconds of the engine's work. */
+  seconds: number
+}
+
+/**
+ * Labels of samples from labels of groups, far closer to the truth than {@link assign}: rankers learn from groups'
+ * means and then from their own labels, always judged on groups that they have not seen, and every group says that
+ * each of its labels belongs to at least one of its samples.
+ *
+ * Bags with counts above 1 (`aggregate` makes them) tell how often a label is to be given; bags of ones do not.
+ * `XLinear.trainGroups` goes from groups to a model at once.
+ */
+export async function refine(
+  x: Csr | Features,
+  groups: Groups,
+  bags: Csr,
+  options?: RefineParameters,
+  call?: CallOptions,
+): Promise<Refined> {
+  const flat = flatten(optionsOf(options), specs.refine)
+  const [rows, of, labels] = [featuresOf(x, 'x'), groupsOf(groups), csrOf(bags, 'bags')]
+  const found = await run(call, refine, (control) => native.refineLabels(rows, of, labels, flat, control))
+  return { ...found, y: Csr.wrap(found.y) }
 }
 
 /** The baseline: gives every sample all labels of its groups. */

@@ -52,6 +52,7 @@ export {
   type OpenOptions,
   type PredictOptions,
   type SearchOptions,
+  type TrainGroupsOptions,
   type TrainOptions,
   type TrainReport,
   type TrainSeconds,

@@ -87,7 +87,8 @@ export function flatten(options: Record<string, unknown>, table: readonly Parame
   const groups = new Set(table.filter((s) => s.name.includes('.')).map((s) => s.name.split('.')[0]))
   const add = (name: string, value: unknown): void => {
     if (value === undefined) return
-    if (groups.has(name) || isObject(value)) {
+    // An object without keys, as a matrix is to JavaScript, must not vanish under an unknown name.
+    if (groups.has(name) || (isObject(value) && Object.keys(value).length > 0)) {
       if (!isObject(value)) throw expected('an object', name, value)
       for (const [key, inner] of Object.entries(value)) add(`${name}.${key}`, inner)
       return

@@ -1,7 +1,8 @@
 // Training, models, batch predictions.
 
 import { AquilaError, attempt, expected } from './errors.js'
-import type { PredictParameters, TrainParameters } from './generated/options.js'
+import type { GroupParameters, PredictParameters, TrainParameters } from './generated/options.js'
+import { type Groups, groupsOf } from './groups.js'
 import { type PathLike, pathOf } from './io.js'
 import { run } from './job.js'
 import {
@@ -14,7 +15,7 @@ import {
   rowOf,
   type SparseRow,
 } from './matrix.js'
-import type { ModelHandle } from './native/binding.cjs'
+import type { ModelHandle, Report as NativeReport } from './native/binding.cjs'
 import { native } from './native.js'
 import {
   type CallOptions,
@@ -45,6 +46,9 @@ export interface TrainOptions extends TrainParameters {
   /** Any JSON value, kept in the model. */
   metadata?: unknown
 }
+
+/** Everything training on groups may be told. */
+export interface TrainGroupsOptions extends Omit<TrainOptions, 'relevance' | 'negatives'>, GroupParameters {}
 
 /** What to look up. */
 export interface SearchOptions extends PredictParameters {
@@ -123,6 +127,21 @@ function namesOf(value: unknown): string[] | undefined {
   return value as string[]
 }
 
+/** Options of a training apart: parameters, what is kept in the model, a tree, label vectors. */
+function trainInputs(options: Record<string, unknown>) {
+  const { labelTree, labelVectors, labelNames, metadata, ...params } = options
+  const names = namesOf(labelNames)
+  return {
+    params,
+    inputs: {
+      ...(names && { labelNames: names }),
+      ...(metadata !== undefined && { metadata: JSON.stringify(metadata) }),
+    },
+    tree: optionalTree(labelTree, 'labelTree'),
+    vectors: optionalCsr(labelVectors, 'labelVectors'),
+  }
+}
+
 /**
  * A linear classifier at every edge of a label tree: trains in seconds, answers in well under a millisecond.
  *
@@ -160,26 +179,48 @@ export class XLinear {
     call?: CallOptions,
   ): Promise<XLinear> {
     const { model, report } = await run(call, XLinear.train, (control) => {
-      const { labelTree, labelVectors, relevance, negatives, labelNames, metadata, ...params } =
-        optionsOf(options)
-      const names = namesOf(labelNames)
-      const inputs = {
-        ...(names && { labelNames: names }),
-        ...(metadata !== undefined && { metadata: JSON.stringify(metadata) }),
-      }
+      const { relevance, negatives, ...rest } = optionsOf(options)
+      const { params, inputs, tree, vectors } = trainInputs(rest)
       return native.train(
         featuresOf(x, 'x'),
         csrOf(y, 'y'),
         flatten(params, specs.train),
         inputs,
-        optionalTree(labelTree, 'labelTree'),
-        optionalCsr(labelVectors, 'labelVectors'),
+        tree,
+        vectors,
         optionalCsr(relevance, 'relevance'),
         optionalCsr(negatives, 'negatives'),
         control,
       )
     })
-    const { forecastBytes, ...seconds } = report
+    return XLinear.#trained(model, report)
+  }
+
+  /**
+   * Learns a model from samples whose labels are known only for groups of them. By default the labels are refined
+   * first (`eagle.refine`), which takes some seven trainings; `group: { rounds: 0 }` takes about three.
+   *
+   * @param x - Samples × features.
+   * @param groups - Which samples stand in which groups. Samples of no group teach nothing.
+   * @param bags - Groups × labels: a stored entry is a label of the group.
+   */
+  static async trainGroups(
+    x: Csr | Features,
+    groups: Groups,
+    bags: Csr,
+    options?: TrainGroupsOptions,
+    call?: CallOptions,
+  ): Promise<XLinear> {
+    const { model, report } = await run(call, XLinear.trainGroups, (control) => {
+      const { params, inputs, tree, vectors } = trainInputs(optionsOf(options))
+      const flat = flatten(params, [...specs.groups, ...specs.train])
+      const [rows, of, labels] = [featuresOf(x, 'x'), groupsOf(groups), csrOf(bags, 'bags')]
+      return native.trainGroups(rows, of, labels, flat, inputs, tree, vectors, control)
+    })
+    return XLinear.#trained(model, report)
+  }
+
+  static #trained(model: ModelHandle, { forecastBytes, ...seconds }: NativeReport): XLinear {
     return new XLinear(model, { seconds, forecastBytes })
   }
 

@@ -10,6 +10,7 @@ import { addEvaluate } from './evaluate.js'
 import { addGroup } from './group.js'
 import { addInspect } from './inspect.js'
 import { addPredict } from './predict.js'
+import { addRefine } from './refine.js'
 import { addTrain } from './train.js'
 
 const program = new Command('aquila')
@@ -18,7 +19,8 @@ const program = new Command('aquila')
   // Set before the verbs are made, for they take it over.
   .exitOverride()
   .configureOutput({ outputError: () => {} })
-for (const add of [addTrain, addPredict, addEvaluate, addGroup, addAssign, addInspect, addBench]) add(program)
+for (const add of [addTrain, addPredict, addEvaluate, addGroup, addAssign, addRefine, addInspect, addBench])
+  add(program)
 
 try {
   await program.parseAsync()

@@ -3,9 +3,10 @@
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { AquilaError } from '../errors.js'
-import type { TrainParameters } from '../generated/options.js'
+import { Groups } from '../groups.js'
 import { readNpz } from '../io.js'
-import { type FlatOptions, specs } from '../options.js'
+import type { Csr } from '../matrix.js'
+import { type CallOptions, type FlatOptions, specs } from '../options.js'
 import { LabelTree } from '../tree.js'
 import { forecast, XLinear } from '../xlinear.js'
 import {
@@ -26,6 +27,8 @@ import {
 
 interface Options extends RowsOptions {
   y?: string
+  groups?: string
+  bags?: string
   out: string
   set?: FlatOptions
   seed: number
@@ -36,8 +39,10 @@ interface Options extends RowsOptions {
   json: boolean
 }
 
+type Known = { y: Csr } | { groups: Groups; bags: Csr }
+
 function parameterHelp(): string {
-  const lines = specs.train.map((spec) => {
+  const lines = [...specs.train, ...specs.groups].map((spec) => {
     const value = `${spec.name}=${spec.default}`
     return `  ${value.padEnd(32)} ${spec.doc}`
   })
@@ -51,36 +56,54 @@ async function readNames(path: string): Promise<string[]> {
   return lines
 }
 
+/** The labels of rows, or those of groups. */
+async function readLabels(options: Options, y: Csr | undefined, call: CallOptions): Promise<Known> {
+  const { groups, bags } = options
+  if ((groups === undefined) !== (bags === undefined))
+    throw new AquilaError('INVALID_ARGUMENT', 'Expected --groups and --bags together')
+  if (groups !== undefined && bags !== undefined) {
+    if (y || options.y !== undefined)
+      throw new AquilaError('INVALID_ARGUMENT', 'Expected labels of rows or of groups, not both')
+    return { groups: Groups.fromMemberships(await readNpz(groups, call)), bags: await readNpz(bags, call) }
+  }
+  const labels = options.y === undefined ? y : await readNpz(options.y, call)
+  if (!labels) throw new AquilaError('INVALID_ARGUMENT', 'Expected --y beside --x, or --groups and --bags')
+  return { y: labels }
+}
+
 async function train(options: Options): Promise<void> {
   const { threads, seed, memoryLimit, json } = options
   await interruptible(async (signal) => {
     const call = { threads, signal }
     await checkTarget(options.out)
     const data = await readRows(options, call)
-    const y = options.y === undefined ? data.y : await readNpz(options.y, call)
-    if (!y) throw new AquilaError('INVALID_ARGUMENT', 'Expected --y beside --x')
+    const known = await readLabels(options, data.y, call)
     const { x } = data
-    const parameters = parse(options.set ?? {}, specs.train) as TrainParameters
+    const table = 'y' in known ? specs.train : [...specs.groups, ...specs.train]
+    const parameters = parse(options.set ?? {}, table)
     const labelTree =
       options.tree === undefined ? undefined : LabelTree.fromJson(await readFile(options.tree, 'utf8'))
     const labelNames = options.labels === undefined ? undefined : await readNames(options.labels)
 
     if (!json) {
-      const expects = await forecast(x, y, parameters, call)
-      process.stderr.write(
-        `${x.rows} rows, ${x.cols} features, ${y.cols} labels; forecast: ${size(expects)} of memory at most\n`,
-      )
+      const { cols } = 'y' in known ? known.y : known.bags
+      const expects =
+        'y' in known
+          ? `; forecast: ${size(await forecast(x, known.y, parameters, call))} of memory at most`
+          : ''
+      process.stderr.write(`${x.rows} rows, ${x.cols} features, ${cols} labels${expects}\n`)
     }
     const { show, end } = progress(json)
-    const model = await XLinear.train(
-      x,
-      y,
-      { ...parameters, labelTree, labelNames },
-      { ...call, seed, memoryLimit, onProgress: show },
-    ).finally(end)
+    const everything = { ...parameters, labelTree, labelNames }
+    const heavily = { ...call, seed, memoryLimit, onProgress: show }
+    const training =
+      'y' in known
+        ? XLinear.train(x, known.y, everything, heavily)
+        : XLinear.trainGroups(x, known.groups, known.bags, everything, heavily)
+    const model = await training.finally(end)
     const { rows, cols: features } = x
     x.close()
-    y.close()
+    for (const matrix of Object.values(known)) matrix.close()
     await model.save(options.out, { signal })
 
     const { seconds, forecastBytes } = model.report as NonNullable<typeof model.report>
@@ -119,6 +142,8 @@ export function addTrain(program: Command): void {
       .option('--x <file.npz>', 'rows × features')
       .option('--dense <file.npy>', 'dense block beside the sparse rows')
       .option('--y <file.npz>', 'rows × labels')
+      .option('--groups <file.npz>', 'rows × groups, where labels are known for groups only')
+      .option('--bags <file.npz>', "the groups' labels, groups × labels")
       .option('--xmc <file.txt>', 'rows and labels in one text file, plain or gzip, instead of --x and --y')
       .requiredOption('--out <file>', 'the model file to write')
       .option('--set <key=value>', 'a training parameter; may be given many times', assignment)

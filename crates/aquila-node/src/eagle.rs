@@ -4,7 +4,8 @@ use crate::error::{IntoJs, Result};
 use crate::job::{self, Control};
 use crate::matrix::Matrix;
 use crate::params;
-use aquila::eagle::{self, AggregateParams, AssignParams, ClusterParams, Groups};
+use aquila::eagle::{self, AggregateParams, AssignParams, ClusterParams, Groups, RefineParams};
+use aquila::xlinear::TrainParams;
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use napi_derive::napi;
@@ -82,6 +83,46 @@ pub fn assign_labels<'env>(
             y: Matrix::new(&env, assigned.y.into()),
             embeddings: assigned.embeddings.map(|e| Matrix::new(&env, e.into())),
             seconds: assigned.seconds,
+        })
+    })
+}
+
+/// Labels of samples with their confidence.
+#[napi(object, object_from_js = false)]
+pub struct Refined {
+    /// Samples × labels.
+    #[napi(ts_type = "Matrix")]
+    pub y: Matrix,
+    /// How like the samples of one group are.
+    pub likeness: f64,
+    /// The least probability of a label that followed from it.
+    pub threshold: f64,
+    /// Seconds of the engine's work.
+    pub seconds: f64,
+}
+
+/// Refines labels of groups to labels of samples.
+#[napi(catch_unwind, ts_return_type = "Promise<Refined>")]
+pub fn refine_labels<'env>(
+    env: &'env Env,
+    x: &Matrix,
+    groups: &Matrix,
+    bags: &Matrix,
+    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
+    let params: RefineParams = params::read(&options)?;
+    let work = move |control: &aquila::Control| {
+        let groups = Groups::from_memberships(groups.sparse())?;
+        eagle::refine(&x, &groups, bags.sparse(), &params, &TrainParams::default(), control)
+    };
+    job::run(env, "refine", control, work, |env, refined| {
+        Ok(Refined {
+            y: Matrix::new(&env, refined.y.into()),
+            likeness: refined.likeness,
+            threshold: f64::from(refined.threshold),
+            seconds: refined.seconds,
         })
     })
 }

@@ -1,7 +1,7 @@
 //! Options from JavaScript into the engine's parameters, and the engine's tables out to the facade.
 
 use crate::error::{IntoJs, Result};
-use aquila::eagle::{AggregateParams, AssignParams, ClusterParams};
+use aquila::eagle::{AggregateParams, AssignParams, ClusterParams, GroupParams, RefineParams};
 use aquila::metrics::{MetricParams, PropensityParams};
 use aquila::params::{Kind, ParamSpec, Params, Value};
 use aquila::xlinear::{PredictParams, TrainParams};
@@ -49,6 +49,10 @@ pub struct ParameterSpecs {
     pub aggregate: Vec<ParameterSpec>,
     /// Of assigning labels.
     pub assign: Vec<ParameterSpec>,
+    /// Of refining labels.
+    pub refine: Vec<ParameterSpec>,
+    /// Of learning from groups, beside those of training.
+    pub groups: Vec<ParameterSpec>,
 }
 
 fn spec(spec: ParamSpec) -> ParameterSpec {
@@ -91,6 +95,8 @@ pub fn parameter_specs() -> ParameterSpecs {
         cluster: table(ClusterParams::specs()),
         aggregate: table(AggregateParams::specs()),
         assign: table(AssignParams::specs()),
+        refine: table(RefineParams::specs()),
+        groups: table(GroupParams::specs()),
     }
 }
 

@@ -7,8 +7,11 @@ use crate::params::{self, OptionValue};
 use crate::tree::TreeHandle;
 use crate::{query, registry};
 use aquila::Features;
+use aquila::eagle::{Groups, LearnParams, learn};
 use aquila::params::Params;
-use aquila::xlinear::{self as engine, Model, PredictParams, Ranked, Scope, TrainInputs, TrainParams};
+use aquila::xlinear::{
+    self as engine, Model, PredictParams, Ranked, Scope, TrainInputs, TrainParams, TrainReport,
+};
 use napi::bindgen_prelude::{Float32Array, JsObjectValue, Object, ObjectFinalize, Uint32Array};
 use napi::{Env, Unknown};
 use napi_derive::napi;
@@ -196,17 +199,48 @@ pub fn train<'env>(
         };
         engine::train(&x, y.sparse(), &params, inputs, control)
     };
-    job::run(env, "train", control, work, |env, (model, report)| {
-        let report = Report {
-            label_vectors: report.label_vectors,
-            tree: report.tree,
-            layers: report.layers,
-            layout: report.layout,
-            total: report.total,
-            forecast_bytes: report.forecast_bytes as f64,
-        };
-        Ok(Trained { model: ModelHandle::held(&env, Arc::new(model)), report })
-    })
+    job::run(env, "train", control, work, |env, (model, report)| Ok(trained(&env, model, report)))
+}
+
+/// Learns a model from samples whose labels are known for groups only.
+#[napi(catch_unwind, ts_return_type = "Promise<{ model: ModelHandle, report: Report }>")]
+#[allow(clippy::too_many_arguments)] // As above.
+pub fn train_groups<'env>(
+    env: &'env Env,
+    x: &Matrix,
+    groups: &Matrix,
+    bags: &Matrix,
+    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
+    inputs: Inputs,
+    tree: Option<&TreeHandle>,
+    label_vectors: Option<&Matrix>,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
+    let params: LearnParams = params::read(&options)?;
+    let tree = tree.map(|t| t.tree().clone());
+    let label_vectors = csr(label_vectors)?;
+    let (label_names, metadata) =
+        (inputs.label_names.unwrap_or_default(), inputs.metadata.unwrap_or_default());
+    let work = move |control: &aquila::Control| {
+        let groups = Groups::from_memberships(groups.sparse())?;
+        let label_vectors = owned(label_vectors);
+        let inputs = TrainInputs { tree, label_vectors, label_names, metadata, ..TrainInputs::default() };
+        learn(&x, &groups, bags.sparse(), &params, inputs, control)
+    };
+    job::run(env, "train", control, work, |env, (model, report)| Ok(trained(&env, model, report)))
+}
+
+fn trained(env: &Env, model: Model, report: TrainReport) -> Trained {
+    let report = Report {
+        label_vectors: report.label_vectors,
+        tree: report.tree,
+        layers: report.layers,
+        layout: report.layout,
+        total: report.total,
+        forecast_bytes: report.forecast_bytes as f64,
+    };
+    Trained { model: ModelHandle::held(env, Arc::new(model)), report }
 }
 
 /// A model and what its training took.

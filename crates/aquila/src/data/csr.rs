@@ -187,6 +187,21 @@ impl Csr {
         (0..self.rows).map(|i| self.row(i))
     }
 
+    /// These rows alone, in this order.
+    pub fn select(&self, rows: &[u32]) -> Self {
+        let nnz = rows.iter().map(|i| self.row(*i as usize).len()).sum();
+        let mut indptr = Vec::with_capacity(rows.len() + 1);
+        let (mut indices, mut values) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
+        indptr.push(0);
+        for i in rows {
+            let row = self.row(*i as usize);
+            indices.extend_from_slice(row.indices);
+            values.extend_from_slice(row.values);
+            indptr.push(indices.len());
+        }
+        Self::trusted(rows.len(), self.cols(), indptr, indices, values)
+    }
+
     /// Columns become rows.
     pub fn transpose(&self) -> Self {
         let mut indptr = vec![0usize; self.cols + 1];

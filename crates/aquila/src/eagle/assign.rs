@@ -4,7 +4,7 @@
 //! Cost: that of the embeddings; labels in parallel, largest first.
 
 use super::grlr::Grlr;
-use super::groups::{Groups, sum_rows};
+use super::groups::{Groups, union_of};
 use super::samples::Samples;
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
@@ -140,6 +140,5 @@ pub fn assign(
 /// The baseline: every sample gets all labels of its groups, with their counts summed.
 pub fn union(groups: &Groups, bags: &Csr) -> Result<Csr> {
     groups.check_bags(bags)?;
-    let memberships = groups.memberships();
-    Ok(sum_rows(memberships.iter_rows().map(|of_sample| of_sample.indices), bags, |count| count))
+    Ok(union_of(groups, bags))
 }

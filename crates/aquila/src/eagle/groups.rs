@@ -125,6 +125,12 @@ impl Groups {
     }
 }
 
+/// Samples × labels: the labels of a sample's groups, with their counts summed.
+pub(super) fn union_of(groups: &Groups, bags: &Csr) -> Csr {
+    let memberships = groups.memberships();
+    sum_rows(memberships.iter_rows().map(|of_sample| of_sample.indices), bags, |count| count)
+}
+
 /// For each list the sum of these rows of `of`, whose non-zero entries count with this value, above 0.
 pub(super) fn sum_rows<'a>(
     lists: impl Iterator<Item = &'a [u32]>,

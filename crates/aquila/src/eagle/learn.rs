@@ -1,0 +1,114 @@
+//! Groups straight to a model: labels are given to samples, and a model learns from them.
+
+use super::assign::{AssignParams, assign};
+use super::groups::{Groups, union_of};
+use super::refine::{RefineParams, ranker, refine};
+use crate::control::Control;
+use crate::data::{Csr, Features};
+use crate::error::{Result, fail};
+use crate::params::{Kind, ParamSpec, Params, Value};
+use crate::xlinear::{Model, TrainInputs, TrainParams, TrainReport, train};
+use std::time::Instant;
+
+crate::choice! {
+    /// How samples get labels from their groups.
+    pub enum GroupMethod {
+        /// Each sample all labels of its groups: the baseline.
+        Union = "union",
+        /// Each label of a group one sample, that most like the label's embedding.
+        Eagle = "eagle",
+        /// By a posterior over all of them, refined by rankers.
+        Refine = "refine",
+    }
+}
+
+crate::params! {
+    /// How a model learns from groups.
+    pub struct GroupParams {
+        /// union (every sample gets all labels of its groups), eagle (each label of a group goes to one sample) or
+        /// refine (a posterior, refined by rankers).
+        pub method: GroupMethod = GroupMethod::Refine, "group.method", Kind::Choice(GroupMethod::TEXTS);
+        /// refine: rounds of rankers; 0 is the fast form.
+        pub rounds: u32 = 2, "group.rounds", Kind::Integer { min: 0.0, max: 100.0 };
+        /// refine: parts of the groups, each scored by rankers that learned from the others.
+        pub folds: u32 = 3, "group.folds", Kind::Integer { min: 2.0, max: 100.0 };
+        /// refine: least probability of a label, for random groups; less for groups of like samples.
+        pub threshold: f32 = 0.45, "group.threshold", Kind::Number { min: 0.0, max: 1.0 };
+    }
+}
+
+/// All parameters of learning from groups.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LearnParams {
+    /// How samples get labels.
+    pub group: GroupParams,
+    /// How the model learns them.
+    pub train: TrainParams,
+}
+
+impl Params for LearnParams {
+    fn specs() -> Vec<ParamSpec> {
+        [GroupParams::specs(), TrainParams::specs()].concat()
+    }
+
+    fn try_set(&mut self, name: &str, value: &Value) -> Result<bool> {
+        Ok(self.group.try_set(name, value)? || self.train.try_set(name, value)?)
+    }
+
+    fn values(&self) -> Vec<(&'static str, Value)> {
+        [self.group.values(), self.train.values()].concat()
+    }
+}
+
+/// Learns a model from samples whose labels are known for groups only. Samples of no group teach nothing: nobody
+/// knows their labels.
+///
+/// `inputs` may have whatever [`train`] takes but relevances and negatives. The report's total includes the labelling.
+pub fn learn(
+    x: &Features,
+    groups: &Groups,
+    bags: &Csr,
+    params: &LearnParams,
+    mut inputs: TrainInputs,
+    control: &Control,
+) -> Result<(Model, TrainReport)> {
+    let since = Instant::now();
+    params.check()?;
+    let LearnParams { group: how, train: params } = params;
+    if inputs.relevance.is_some() || inputs.negatives.is_some() {
+        fail!(
+            InvalidArgument,
+            "relevance and negatives of samples cannot be given where labels are of groups"
+        );
+    }
+    if x.rows() != groups.samples() {
+        fail!(ShapeMismatch, "x has {} rows but the groups {} samples", x.rows(), groups.samples());
+    }
+    groups.check_bags(bags)?;
+    let (y, params) = match how.method {
+        GroupMethod::Union => (union_of(groups, bags), params.clone()),
+        GroupMethod::Eagle => {
+            (assign(x, groups, bags, &AssignParams::default(), false, control)?.y, params.clone())
+        }
+        GroupMethod::Refine => {
+            let refinement = RefineParams { rounds: how.rounds, folds: how.folds, threshold: how.threshold };
+            let y = refine(x, groups, bags, &refinement, params, control)?.y;
+            let params = ranker(params, &y);
+            (y, params)
+        }
+    };
+    let refined = how.method == GroupMethod::Refine;
+    let mut known = vec![false; x.rows()];
+    (0..groups.len()).for_each(|j| groups.members(j).iter().for_each(|i| known[*i as usize] = true));
+    let (model, mut report) = if known.iter().all(|k| *k) {
+        inputs.relevance = refined.then(|| y.clone());
+        train(x, &y, &params, inputs, control)?
+    } else {
+        let rows: Vec<u32> = (0..x.rows() as u32).filter(|i| known[*i as usize]).collect();
+        let y = y.select(&rows);
+        inputs.relevance = refined.then(|| y.clone());
+        train(&x.as_csr().select(&rows).into(), &y, &params, inputs, control)?
+    };
+    report.total = since.elapsed().as_secs_f64();
+    Ok((model, report))
+}

@@ -1,0 +1,317 @@
+//! Refinement: labels of samples from labels of groups, better than one sample a label.
+//!
+//! 1. *A first score.* A ranker learns the groups' labels from the groups' means, on all groups but a fold, and scores
+//!    the samples of that fold with the labels of their groups. It needs no guess about samples at all.
+//! 2. *A posterior.* The scores, brought to mean 0 and spread 1 for each label, are evidence; what groups say together
+//!    makes them probabilities (`posterior`).
+//! 3. *Labels.* Pairs of at least some probability are positives that weigh as much as they are likely; so is the
+//!    likeliest of each group and label. All else is negative.
+//! 4. *Rounds.* Rankers learn these labels from the samples, again on all groups but a fold, and score the fold; the
+//!    posterior is made anew of both kinds of scores, those of all rounds in the mean.
+//!
+//! Rankers learn with costs scaled by the square of how certain their labels are on the mean, for uncertain labels want
+//! more regularisation.
+//!
+//! *Groups of like samples* need other labels than random groups. There a label's rank within a group is mostly
+//! chance, and a pair that comes out unlikely may well be true: taken for negative it teaches what is wrong, while the
+//! groups that lack the label give negatives enough. In random groups frequent labels stand in nearly every group, so
+//! that negatives must come from within. So the least probability of a positive falls with how like the samples of
+//! groups are ([`likeness`]), to 0 where it passes [`ALIKE`]: then all candidates are positives, weighing as much as they
+//! are likely.
+//!
+//! The source is our own, after a study of ridge regression on group means; docs/algorithms/refinement.md has what each
+//! part gives and where it ends. Cost: two trainings on means of groups, two a round, and the posteriors.
+
+use super::candidates::Candidates;
+use super::groups::Groups;
+use super::posterior::{Rates, posterior};
+use crate::control::{Control, Progress};
+use crate::data::{Csr, Features};
+use crate::error::{Result, fail};
+use crate::params::{Kind, Params};
+use crate::rng::Rng;
+use crate::tree::{Cut, Pifa};
+use crate::xlinear::{
+    PredictParams, Relevance, Scope, ScoreForm, TrainInputs, TrainParams, TrainRows, train,
+};
+use rayon::prelude::*;
+use std::time::Instant;
+
+crate::params! {
+    /// How group labels are refined.
+    pub struct RefineParams {
+        /// Rounds of rankers after the first score. Each costs two trainings; 0 is the fast form.
+        pub rounds: u32 = 2, "rounds", Kind::Integer { min: 0.0, max: 100.0 };
+        /// Parts of the groups; each is scored by rankers that learned from the others.
+        pub folds: u32 = 3, "folds", Kind::Integer { min: 2.0, max: 100.0 };
+        /// Least probability of a label, for random groups; less for groups of like samples.
+        pub threshold: f32 = 0.45, "threshold", Kind::Number { min: 0.0, max: 1.0 };
+    }
+}
+
+/// What refinement gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refined {
+    /// Samples × labels: the confidence of each label, above 0 and at most 1.
+    pub y: Csr,
+    /// How like the samples of one group are: see [`likeness`].
+    pub likeness: f64,
+    /// The least probability of a label that followed from it.
+    pub threshold: f32,
+    /// Seconds from matrices in memory to result in memory.
+    pub seconds: f64,
+}
+
+/// Likeness from which on all candidates are positives.
+const ALIKE: f64 = 0.16;
+/// Costs of the first rankers: means of groups say less than rows of their own.
+const FIRST_COST: f32 = 0.5;
+/// Weights of the evidence before rounds, and of the first score and the rounds' scores after them.
+const FIRST: f32 = 1.0;
+const STILL: f32 = 0.5;
+const ROUNDS: f32 = 2.0;
+/// Most labels for which rankers learn without a tree, which finds the order of samples best.
+const FLAT: u32 = 1000;
+/// A stream of random numbers for each round's folds.
+const STREAM: u64 = 0x666f_6c64_7300;
+
+/// How much more alike two samples of one group are than two of all: the mean excess of their cosine over that of
+/// random pairs, as a share of what is possible. 0 in random groups, 1 in groups of equal samples.
+///
+/// Cost: the entries of all groups' samples.
+pub fn likeness(x: &Features, groups: &Groups) -> Result<f64> {
+    if x.rows() != groups.samples() {
+        fail!(ShapeMismatch, "x has {} rows but the groups {} samples", x.rows(), groups.samples());
+    }
+    let x = x.as_csr();
+    Ok(likeness_of(&TrainRows::new(&x, true), groups))
+}
+
+fn likeness_of(rows: &TrainRows<'_>, groups: &Groups) -> f64 {
+    // Σ over pairs of ⟨x, z⟩ is ‖Σ x‖² less the diagonal.
+    let mut sum = vec![0f64; rows.cols()];
+    let mut pairs_of = |members: &mut dyn Iterator<Item = u32>| {
+        let (mut touched, mut n, mut own) = (Vec::new(), 0f64, 0f64);
+        for i in members {
+            let (indices, values) = rows.row(i as usize);
+            n += 1.0;
+            for (j, v) in indices.iter().zip(values) {
+                own += f64::from(*v).powi(2);
+                sum[*j as usize] += f64::from(*v);
+                touched.push(*j);
+            }
+        }
+        let all: f64 = touched.iter().map(|j| std::mem::take(&mut sum[*j as usize]).powi(2)).sum();
+        (all - own, n * (n - 1.0))
+    };
+    let (all, pairs) = pairs_of(&mut (0..rows.rows() as u32));
+    let random = if pairs > 0.0 { all / pairs } else { 0.0 };
+    let (mut all, mut pairs) = (0.0, 0.0);
+    for j in 0..groups.len() {
+        let (a, p) = pairs_of(&mut groups.members(j).iter().copied());
+        (all, pairs) = (all + a, pairs + p);
+    }
+    if pairs > 0.0 && random < 1.0 { ((all / pairs - random) / (1.0 - random)).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+/// The confidence of labels in the mean, each weighing as much as it does in training.
+fn certainty(y: &Csr) -> f32 {
+    let sum = |power| y.values().iter().map(|v| f64::from(*v).powi(power)).sum::<f64>();
+    if y.nnz() > 0 { (sum(2) / sum(1)) as f32 } else { 1.0 }
+}
+
+/// The parameters and inputs with which a ranker learns refined labels.
+pub(super) fn ranker(params: &TrainParams, y: &Csr) -> TrainParams {
+    let mut params = params.clone();
+    let scale = certainty(y).powi(2).clamp(0.01, 1.0);
+    let within = |cost: f32| (cost * scale).max(1e-6);
+    (params.solver.cp, params.solver.cn) = (within(params.solver.cp), within(params.solver.cn));
+    params.solver.relevance = Relevance::Leaves;
+    params
+}
+
+/// Labels of samples from labels of groups. `ranker` says how rankers learn.
+///
+/// Samples of no group get no labels, and labels of no group no samples.
+pub fn refine(
+    x: &Features,
+    groups: &Groups,
+    bags: &Csr,
+    params: &RefineParams,
+    rankers: &TrainParams,
+    control: &Control,
+) -> Result<Refined> {
+    let since = Instant::now();
+    params.check()?;
+    rankers.check()?;
+    if x.rows() != groups.samples() {
+        fail!(ShapeMismatch, "x has {} rows but the groups {} samples", x.rows(), groups.samples());
+    }
+    groups.check_bags(bags)?;
+    let x = x.as_csr();
+    let rows = TrainRows::new(&x, true);
+    let (pairs, rates, likeness) = control.install(|| -> Result<_> {
+        let pairs = Candidates::new(groups, bags)?;
+        let rates = Rates::new(groups, bags, &pairs);
+        Ok((pairs, rates, likeness_of(&rows, groups)))
+    })??;
+    let threshold = params.threshold * (1.0 - likeness / ALIKE).max(0.0) as f32;
+
+    let mut rankers = rankers.clone();
+    rankers.tree.max_leaf = rankers.tree.max_leaf.max(if bags.cols() <= FLAT as usize { FLAT } else { 0 });
+    let work = Work { x: &x, rows: &rows, groups, bags, pairs: &pairs, rankers, control, since };
+    let steps = params.folds * (params.rounds + 1);
+    let mut step = 0;
+    let mut tell = || {
+        step += 1;
+        work.tell(step, steps);
+    };
+
+    let first = work.standard(work.scores(Teacher::Bags, params.folds, 0, &mut tell)?)?;
+    let weighed = first.iter().map(|z| FIRST * z).collect::<Vec<_>>();
+    let mut likely = control.install(|| posterior(&pairs, &rates, &weighed, control))??;
+    let mut later = vec![0f32; pairs.len()];
+    for round in 1..=params.rounds {
+        let y = pairs.choose(&likely, threshold);
+        let found =
+            work.standard(work.scores(Teacher::Samples(&y), params.folds, u64::from(round), &mut tell)?)?;
+        let share = if round == 1 { 1.0 } else { 0.5 };
+        later.iter_mut().zip(&found).for_each(|(all, s)| *all += share * (s - *all));
+        let weighed: Vec<f32> = first.iter().zip(&later).map(|(z, s)| STILL * z + ROUNDS * s).collect();
+        likely = control.install(|| posterior(&pairs, &rates, &weighed, control))??;
+    }
+    let y = pairs.choose(&likely, threshold);
+    Ok(Refined { y, likeness, threshold, seconds: since.elapsed().as_secs_f64() })
+}
+
+/// What rankers learn from.
+#[derive(Debug, Clone, Copy)]
+enum Teacher<'a> {
+    /// The means of groups, and their bags.
+    Bags,
+    /// Samples, and these labels of theirs.
+    Samples(&'a Csr),
+}
+
+/// What all rankers share.
+struct Work<'a> {
+    x: &'a Csr,
+    rows: &'a TrainRows<'a>,
+    groups: &'a Groups,
+    bags: &'a Csr,
+    pairs: &'a Candidates,
+    rankers: TrainParams,
+    control: &'a Control,
+    since: Instant,
+}
+
+impl Work<'_> {
+    /// The score of each pair by a ranker that did not learn from the sample's first group.
+    fn scores(
+        &self,
+        teacher: Teacher<'_>,
+        folds: u32,
+        round: u64,
+        tell: &mut impl FnMut(),
+    ) -> Result<Vec<f32>> {
+        let mut order: Vec<u32> = (0..self.groups.len() as u32).collect();
+        Rng::new(&[self.control.seed, STREAM, round]).shuffle(&mut order);
+        let mut of_group = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(rank, j)| of_group[*j as usize] = rank as u32 % folds);
+        let mut of_sample = vec![u32::MAX; self.groups.samples()];
+        for (j, fold) in of_group.iter().enumerate().rev() {
+            self.groups.members(j).iter().for_each(|i| of_sample[*i as usize] = *fold);
+        }
+        let mut scores = vec![0f32; self.pairs.len()];
+        for fold in 0..folds {
+            let held: Vec<u32> = places(&of_sample, |f| f == fold);
+            match teacher {
+                Teacher::Bags => {
+                    let rest = places(&of_group, |f| f != fold);
+                    let members = self.groups.memberships().transpose();
+                    let means = Pifa { x: self.x, values: self.rows.values(), labels_rows: &members };
+                    let means = self.control.install(|| means.some(&rest, Cut::NONE, self.control))??;
+                    let mut params = self.rankers.clone();
+                    params.solver.cp *= FIRST_COST;
+                    params.solver.cn *= FIRST_COST;
+                    params.model.normalize = true;
+                    self.score(means, self.bags.select(&rest), None, &params, &held, &mut scores)?;
+                }
+                Teacher::Samples(y) => {
+                    let rest = places(&of_sample, |f| f != fold && f != u32::MAX);
+                    let y = y.select(&rest);
+                    let params = ranker(&self.rankers, &y);
+                    self.score(self.x.select(&rest), y.clone(), Some(y), &params, &held, &mut scores)?;
+                }
+            }
+            tell();
+        }
+        Ok(scores)
+    }
+
+    /// Trains on these rows, and scores the candidates of the samples `held`.
+    fn score(
+        &self,
+        x: Csr,
+        y: Csr,
+        relevance: Option<Csr>,
+        params: &TrainParams,
+        held: &[u32],
+        scores: &mut [f32],
+    ) -> Result<()> {
+        self.control.check()?;
+        if y.values().iter().all(|v| *v == 0.0) {
+            return Ok(());
+        }
+        let control = self.control.quiet();
+        let inputs = TrainInputs { relevance, ..TrainInputs::default() };
+        let model = train(&Features::from(x), &y, params, inputs, &control)?.0;
+        let wanted = self.pairs.by_sample().select(held);
+        let search = PredictParams { scores: ScoreForm::LogSigmoid, ..PredictParams::default() };
+        let rows = Features::from(self.x.select(held));
+        let found = model.predict(&rows, &search, &Scope::Chosen(wanted), &control)?;
+        for (n, i) in held.iter().enumerate() {
+            let labels = self.pairs.by_sample().row(*i as usize).indices;
+            let of_sample = self.pairs.of_sample(*i as usize);
+            for at in found.indptr[n]..found.indptr[n + 1] {
+                if let Ok(place) = labels.binary_search(&found.labels[at]) {
+                    scores[of_sample[place] as usize] = found.scores[at];
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Scores brought to mean 0 and spread 1 for each label.
+    fn standard(&self, mut scores: Vec<f32>) -> Result<Vec<f32>> {
+        self.control.install(|| {
+            let parts = self.pairs.parts(&mut scores, |k| self.pairs.of_label(k).len());
+            parts.into_par_iter().for_each(|scores| {
+                let n = scores.len().max(1) as f64;
+                let mean = scores.iter().map(|s| f64::from(*s)).sum::<f64>() / n;
+                let spread = scores.iter().map(|s| (f64::from(*s) - mean).powi(2)).sum::<f64>() / n;
+                let scale = if spread > 1e-12 { 1.0 / spread.sqrt() } else { 0.0 };
+                scores.iter_mut().for_each(|s| *s = ((f64::from(*s) - mean) * scale) as f32);
+            });
+        })?;
+        Ok(scores)
+    }
+
+    fn tell(&self, done: u32, total: u32) {
+        let seconds = self.since.elapsed().as_secs_f64();
+        self.control.report(&Progress {
+            stage: "refine",
+            done: u64::from(done),
+            total: u64::from(total),
+            rows: self.x.rows() as u64,
+            labels: self.bags.cols() as u64,
+            seconds,
+            eta: seconds * f64::from(total - done) / f64::from(done),
+        });
+    }
+}
+
+/// The places of what is wanted.
+fn places(folds: &[u32], wanted: impl Fn(u32) -> bool) -> Vec<u32> {
+    (0..folds.len() as u32).filter(|at| wanted(folds[*at as usize])).collect()
+}
