@@ -11,13 +11,12 @@ import { fill, section } from './lib/report.mjs'
 
 function newest() {
   const folder = join(root, 'bench/results')
-  const names = (existsSync(folder) ? readdirSync(folder) : []).filter((name) =>
-    /^\d{4}-\d\d-\d\d-.*\.json$/.test(name),
-  )
-  const comparisons = names
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  // Comparisons under other names are of sets that the README does not show.
+  const last = names
+    .filter((name) => /^\d{4}-\d\d-\d\d-peers\.json$/.test(name))
     .sort()
-    .filter((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).peers)
-  const last = comparisons.at(-1)
+    .at(-1)
   if (last === undefined) throw new Error('bench/results has no comparison yet: npm run bench makes one')
   return join(folder, last)
 }

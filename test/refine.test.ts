@@ -122,6 +122,20 @@ describe('eagle.refine', () => {
   })
 })
 
+describe('advise', () => {
+  it('says what groups are like and what to do', async () => {
+    const { method, reasons, statistics } = await groups.advise(data.x, bags)
+    expect(method).toBe('refine')
+    expect(statistics).toMatchObject({ groups: 300, samples: 1200, size: 4, largest: 4, labels: 40 })
+    expect(statistics.labelsOfGroup).toBeCloseTo(bags.nnz / 300, 9)
+    expect(reasons[0]).toMatch(/4\.0 samples/)
+    const ones = Groups.from(Int32Array.from({ length: 1200 }, (_, i) => i))
+    expect((await ones.advise(data.x, data.y)).method).toBe('union')
+    await expectError(() => groups.advise(data.x, data.y), 'SHAPE_MISMATCH', /300 groups/)
+    await expectError(() => groups.advise({} as never, bags), 'INVALID_ARGUMENT', /for x/)
+  })
+})
+
 describe('XLinear.trainGroups', () => {
   const P1 = async (model: XLinear) => {
     const report = await evaluate(await model.predict(data.x, { k: 1 }), data.y, { k: [1] })

@@ -20,6 +20,38 @@ export interface RandomGroupsOptions {
   seed?: number | undefined
 }
 
+/** What groups and their labels are like. */
+export interface GroupStatistics {
+  /** Groups that have samples. */
+  groups: number
+  /** Samples that stand in a group. */
+  samples: number
+  /** Samples of a group, in the mean. */
+  size: number
+  /** The largest group. */
+  largest: number
+  /** Labels of a group, in the mean. */
+  labelsOfGroup: number
+  /** Labels that some group carries. */
+  labels: number
+  /** Labels that one group alone carries: nothing tells which of its samples have them. */
+  loneLabels: number
+  /** Labels that more than 95 % of the groups carry: hardly a group tells who lacks them. */
+  commonLabels: number
+  /** How much more alike samples of one group are than any: 0 in random groups, 1 in groups of equals. */
+  likeness: number
+}
+
+/** How to learn from groups, and why. */
+export interface GroupAdvice {
+  /** For `group.method` of `XLinear.trainGroups`. */
+  method: 'union' | 'eagle' | 'refine'
+  /** A sentence for each reason, with its numbers. */
+  reasons: string[]
+  /** What the reasons rest on. */
+  statistics: GroupStatistics
+}
+
 /**
  * Which samples stand in which groups. A sample may stand in several groups or in none.
  *
@@ -105,6 +137,19 @@ export class Groups {
     const [groups, labels] = [groupsOf(this), csrOf(y, 'y')]
     const bags = run(call, this.aggregate, (control) => native.aggregateLabels(groups, labels, flat, control))
     return Csr.wrap(await bags)
+  }
+
+  /**
+   * Says how labels of these groups should be learned, and why: how large groups are, how many labels they carry, how
+   * alike their samples are, and which labels they tell little about.
+   *
+   * @param x - Samples × features.
+   * @param bags - Groups × labels.
+   */
+  async advise(x: Csr | Features, bags: Csr, call?: CallOptions): Promise<GroupAdvice> {
+    const [rows, groups, labels] = [featuresOf(x, 'x'), groupsOf(this), csrOf(bags, 'bags')]
+    const advice = run(call, this.advise, (control) => native.adviseGroups(rows, groups, labels, control))
+    return (await advice) as GroupAdvice
   }
 
   /** Lets go of the memory at once; calls that are running keep theirs. Closing twice is fine. */

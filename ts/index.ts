@@ -11,7 +11,7 @@
 export * as eagle from './eagle.js'
 export { AquilaError, type ErrorCode } from './errors.js'
 export type * from './generated/options.js'
-export { Groups, type RandomGroupsOptions } from './groups.js'
+export { type GroupAdvice, type GroupStatistics, Groups, type RandomGroupsOptions } from './groups.js'
 export {
   type Dataset,
   type LibsvmOptions,

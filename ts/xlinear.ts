@@ -198,7 +198,7 @@ export class XLinear {
 
   /**
    * Learns a model from samples whose labels are known only for groups of them. By default the labels are refined
-   * first (`eagle.refine`), which takes some seven trainings; `group: { rounds: 0 }` takes about three.
+   * first (`eagle.refine`), which takes the time of some ten trainings; with `group: { rounds: 0 }` of about five.
    *
    * @param x - Samples × features.
    * @param groups - Which samples stand in which groups. Samples of no group teach nothing.

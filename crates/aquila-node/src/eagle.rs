@@ -127,6 +127,73 @@ pub fn refine_labels<'env>(
     })
 }
 
+/// Which method suits groups, and why.
+#[napi(object, object_from_js = false)]
+pub struct Advice {
+    /// The method for training: union, eagle or refine.
+    pub method: String,
+    /// The reasons.
+    pub reasons: Vec<String>,
+    /// What they rest on.
+    pub statistics: Statistics,
+}
+
+/// What groups and their labels are like.
+#[napi(object, object_from_js = false)]
+pub struct Statistics {
+    /// Groups that have samples.
+    pub groups: u32,
+    /// Samples that stand in a group.
+    pub samples: u32,
+    /// Samples of a group, in the mean.
+    pub size: f64,
+    /// The largest group.
+    pub largest: u32,
+    /// Labels of a group, in the mean.
+    pub labels_of_group: f64,
+    /// Labels that some group carries.
+    pub labels: u32,
+    /// Labels that one group alone carries.
+    pub lone_labels: u32,
+    /// Labels that more than 95 % of the groups carry.
+    pub common_labels: u32,
+    /// How much more alike samples of one group are than any.
+    pub likeness: f64,
+}
+
+/// Looks at groups and says what to do with them.
+#[napi(catch_unwind, ts_return_type = "Promise<Advice>")]
+pub fn advise_groups<'env>(
+    env: &'env Env,
+    x: &Matrix,
+    groups: &Matrix,
+    bags: &Matrix,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
+    let work = move |_: &aquila::Control| {
+        eagle::advise(&x, &Groups::from_memberships(groups.sparse())?, bags.sparse())
+    };
+    job::run(env, "advise", control, work, |_, advice| {
+        let s = advice.statistics;
+        Ok(Advice {
+            method: advice.method.as_str().to_owned(),
+            reasons: advice.reasons,
+            statistics: Statistics {
+                groups: s.groups as u32,
+                samples: s.samples as u32,
+                size: s.size,
+                largest: s.largest as u32,
+                labels_of_group: s.labels_of_group,
+                labels: s.labels as u32,
+                lone_labels: s.lone_labels as u32,
+                common_labels: s.common_labels as u32,
+                likeness: s.likeness,
+            },
+        })
+    })
+}
+
 /// Gives every sample all labels of its groups.
 #[napi(catch_unwind, ts_return_type = "Promise<Matrix>")]
 pub fn union_labels<'env>(

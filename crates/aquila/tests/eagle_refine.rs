@@ -3,7 +3,8 @@
 mod common;
 
 use aquila::eagle::{
-    GroupMethod, Groups, LearnParams, Merge, RefineParams, Refined, learn, likeness, refine, union,
+    GroupMethod, Groups, LearnParams, Merge, RefineParams, Refined, advise, learn, likeness, refine,
+    statistics, union,
 };
 use aquila::xlinear::{PredictParams, Scope, TrainInputs, TrainParams};
 use aquila::{Control, Csr, ErrorCode, Features};
@@ -240,4 +241,34 @@ fn a_model_learns_from_groups() {
     let inputs = TrainInputs { relevance: Some(y.clone()), ..TrainInputs::default() };
     let got = learn(&x, &groups, &bags, &LearnParams::default(), inputs, &control(2, 0)).map(|_| ());
     refused(got, ErrorCode::InvalidArgument, &["relevance"]);
+}
+
+#[test]
+fn advice_follows_from_what_groups_are_like() {
+    let x = Features::from(csr(2, &[0, 0, 1, 1, 0].map(|j| vec![(j, 1.0)])));
+    let groups = Groups::from_lists(5, [vec![0, 1], vec![2, 3], vec![]]).unwrap();
+    let bags = csr(4, &[vec![(0, 1.0), (1, 2.0)], vec![(0, 1.0), (2, 0.0)], vec![(3, 1.0)]]);
+    let s = statistics(&x, &groups, &bags).unwrap();
+    assert_eq!((s.groups, s.samples, s.size, s.largest), (2, 4, 2.0, 2));
+    assert_eq!((s.labels_of_group, s.labels, s.lone_labels, s.common_labels), (1.5, 2, 1, 1));
+    assert!((s.likeness - 1.0).abs() < 1e-9);
+    let advice = advise(&x, &groups, &bags).unwrap();
+    assert_eq!((advice.method, advice.statistics), (GroupMethod::Refine, s));
+    let said = advice.reasons.join(" ");
+    for part in
+        ["2.0 samples and 1.5 labels", "likeness 1.00", "1 of 2 labels", "1 labels", "1 samples stand in no"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+
+    let mixed = Groups::from_lists(5, [vec![0, 2], vec![1, 3]]).unwrap();
+    let two = csr(4, &[vec![(0, 1.0)], vec![(1, 1.0)]]);
+    assert!(advise(&x, &mixed, &two).unwrap().reasons[1].contains("no more alike"));
+    let ones = Groups::from_lists(5, (0..5).map(|i| vec![i])).unwrap();
+    let of_ones = csr(1, &vec![vec![(0, 1.0)]; 5]);
+    let advice = advise(&x, &ones, &of_ones).unwrap();
+    assert_eq!((advice.method, advice.reasons.len()), (GroupMethod::Union, 1));
+    let none = advise(&x, &ones, &csr(1, &vec![Vec::new(); 5])).unwrap();
+    assert!(none.reasons[0].contains("nothing to learn"));
+    refused(advise(&x, &groups, &two), ErrorCode::ShapeMismatch, &["3 groups", "2 rows"]);
 }

@@ -6,6 +6,7 @@
 //! is most like the label's embedding. [`refine`] goes further: rankers and what groups say together make the labels of
 //! each group's samples probable or not. Any solver may learn from the result, and [`learn`] goes to a model at once.
 
+mod advice;
 mod assign;
 mod candidates;
 mod grlr;
@@ -16,6 +17,7 @@ mod refine;
 mod rules;
 mod samples;
 
+pub use advice::{Advice, GroupStatistics, advise, statistics};
 pub use assign::{AssignParams, Assigned, assign, union};
 pub use groups::{AggregateParams, Groups, Merge};
 pub use learn::{GroupMethod, GroupParams, LearnParams, learn};
