@@ -2,29 +2,27 @@
 
 import type { Command } from 'commander'
 import { assign as assignLabels } from '../eagle.js'
-import { Groups } from '../groups.js'
-import { readNpz, writeNpz } from '../io.js'
+import { writeNpz } from '../io.js'
+import { specs } from '../options.js'
 import {
   checkTarget,
   count,
+  fallback,
+  type GroupedOptions,
+  grouped,
   heavy,
   interruptible,
   peakMemory,
   print,
   progress,
-  type RowsOptions,
+  readGroups,
   readRows,
 } from './common.js'
 
-interface Options extends RowsOptions {
-  groups: string
-  bags: string
+interface Options extends GroupedOptions {
   iterations: number
   step: number
-  out: string
   embeddings?: string
-  threads: number
-  json: boolean
 }
 
 async function assign(options: Options): Promise<void> {
@@ -34,8 +32,7 @@ async function assign(options: Options): Promise<void> {
     await checkTarget(out)
     await checkTarget(options.embeddings)
     const { x } = await readRows(options, call)
-    const groups = Groups.fromMemberships(await readNpz(options.groups, call))
-    const bags = await readNpz(options.bags, call)
+    const { groups, bags } = await readGroups(options, call)
     const embeddings = options.embeddings !== undefined
     const { show, end } = progress(json)
     const found = await assignLabels(
@@ -67,16 +64,18 @@ async function assign(options: Options): Promise<void> {
 
 /** Adds the verb. */
 export function addAssign(program: Command): void {
+  const verb = program
+    .command('assign')
+    .description('Give each label of each group to one of its samples (EAGLE).')
   heavy(
-    program
-      .command('assign')
-      .description('Give each label of each group to one of its samples (EAGLE).')
-      .option('--x <file.npz>', 'samples × features')
-      .option('--dense <file.npy>', 'dense block beside the sparse rows')
-      .requiredOption('--groups <file.npz>', 'samples × groups')
-      .requiredOption('--bags <file.npz>', "the groups' labels, groups × labels")
-      .option('--iterations <n>', 'rounds of the embeddings; 0 takes the mean of all samples', count(0), 20)
-      .option('--step <n>', 'how far each round goes', Number, 0.1)
+    grouped(verb)
+      .option(
+        '--iterations <n>',
+        'rounds of the embeddings; 0 takes the mean of all samples',
+        count(0),
+        fallback(specs.assign, 'iterations'),
+      )
+      .option('--step <n>', 'how far each round goes', Number, fallback(specs.assign, 'step'))
       .requiredOption('--out <file.npz>', 'where to write the similarities, samples × labels')
       .option('--embeddings <file.npz>', "where to write the labels' embeddings, labels × features"),
   ).action(assign)

@@ -5,10 +5,11 @@ import { constants } from 'node:os'
 import { dirname } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { AquilaError } from '../errors.js'
+import { Groups } from '../groups.js'
 import { readNpy, readNpz, readXmc } from '../io.js'
 import { type Csr, Features } from '../matrix.js'
 import type { ParameterSpec } from '../native/binding.cjs'
-import type { FlatOptions, Progress } from '../options.js'
+import type { CallOptions, FlatOptions, Progress } from '../options.js'
 
 /** A whole number from the command line. */
 export function count(min: number): (text: string) => number {
@@ -176,6 +177,37 @@ export async function readRows(
   data.x.close()
   block.close()
   return { ...data, x: features }
+}
+
+/** What verbs on labels of groups take. */
+export interface GroupedOptions extends RowsOptions {
+  groups: string
+  bags: string
+  out: string
+  threads: number
+  json: boolean
+}
+
+/** Adds the inputs of such a verb. */
+export function grouped(command: Command): Command {
+  return command
+    .option('--x <file.npz>', 'samples × features')
+    .option('--dense <file.npy>', 'dense block beside the sparse rows')
+    .requiredOption('--groups <file.npz>', 'samples × groups')
+    .requiredOption('--bags <file.npz>', "the groups' labels, groups × labels")
+}
+
+/** Reads groups and their labels. */
+export async function readGroups(
+  { groups, bags }: { groups: string; bags: string },
+  call: CallOptions,
+): Promise<{ groups: Groups; bags: Csr }> {
+  return { groups: Groups.fromMemberships(await readNpz(groups, call)), bags: await readNpz(bags, call) }
+}
+
+/** The engine's default of a number. */
+export function fallback(table: readonly ParameterSpec[], name: string): number {
+  return Number(table.find((spec) => spec.name === name)?.default)
 }
 
 /** Ends a failed command: one line that says what went wrong. */

@@ -2,30 +2,28 @@
 
 import type { Command } from 'commander'
 import { refine as refineLabels } from '../eagle.js'
-import { Groups } from '../groups.js'
-import { readNpz, writeNpz } from '../io.js'
+import { writeNpz } from '../io.js'
+import { specs } from '../options.js'
 import {
   checkTarget,
   count,
+  fallback,
+  type GroupedOptions,
+  grouped,
   heavy,
   interruptible,
   peakMemory,
   print,
   progress,
-  type RowsOptions,
+  readGroups,
   readRows,
 } from './common.js'
 
-interface Options extends RowsOptions {
-  groups: string
-  bags: string
+interface Options extends GroupedOptions {
   rounds: number
   folds: number
   threshold: number
   seed: number
-  out: string
-  threads: number
-  json: boolean
 }
 
 async function refine(options: Options): Promise<void> {
@@ -34,8 +32,7 @@ async function refine(options: Options): Promise<void> {
     const call = { threads, signal }
     await checkTarget(out)
     const { x } = await readRows(options, call)
-    const groups = Groups.fromMemberships(await readNpz(options.groups, call))
-    const bags = await readNpz(options.bags, call)
+    const { groups, bags } = await readGroups(options, call)
     const { show, end } = progress(json)
     const found = await refineLabels(
       x,
@@ -67,17 +64,20 @@ async function refine(options: Options): Promise<void> {
 
 /** Adds the verb. */
 export function addRefine(program: Command): void {
+  const usual = (name: string) => fallback(specs.refine, name)
+  const verb = program
+    .command('refine')
+    .description('Find the labels of samples whose labels are known for groups only.')
   heavy(
-    program
-      .command('refine')
-      .description('Find the labels of samples whose labels are known for groups only.')
-      .option('--x <file.npz>', 'samples × features')
-      .option('--dense <file.npy>', 'dense block beside the sparse rows')
-      .requiredOption('--groups <file.npz>', 'samples × groups')
-      .requiredOption('--bags <file.npz>', "the groups' labels, groups × labels")
-      .option('--rounds <n>', 'rounds of rankers; 0 is the fast form', count(0), 2)
-      .option('--folds <n>', 'parts of the groups, each scored by rankers of the others', count(2), 3)
-      .option('--threshold <p>', 'least probability of a label in random groups', Number, 0.45)
+    grouped(verb)
+      .option('--rounds <n>', 'rounds of rankers; 0 is the fast form', count(0), usual('rounds'))
+      .option(
+        '--folds <n>',
+        'parts of the groups, each scored by rankers of the others',
+        count(2),
+        usual('folds'),
+      )
+      .option('--threshold <p>', 'least probability of a label in random groups', Number, usual('threshold'))
       .option('--seed <n>', 'where all randomness starts', count(0), 0)
       .requiredOption('--out <file.npz>', 'where to write the confidences, samples × labels'),
   ).action(refine)

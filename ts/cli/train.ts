@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { AquilaError } from '../errors.js'
-import { Groups } from '../groups.js'
+import type { Groups } from '../groups.js'
 import { readNpz } from '../io.js'
 import type { Csr } from '../matrix.js'
 import { type CallOptions, type FlatOptions, specs } from '../options.js'
@@ -21,6 +21,7 @@ import {
   print,
   progress,
   type RowsOptions,
+  readGroups,
   readRows,
   size,
 } from './common.js'
@@ -64,7 +65,7 @@ async function readLabels(options: Options, y: Csr | undefined, call: CallOption
   if (groups !== undefined && bags !== undefined) {
     if (y || options.y !== undefined)
       throw new AquilaError('INVALID_ARGUMENT', 'Expected labels of rows or of groups, not both')
-    return { groups: Groups.fromMemberships(await readNpz(groups, call)), bags: await readNpz(bags, call) }
+    return readGroups({ groups, bags }, call)
   }
   const labels = options.y === undefined ? y : await readNpz(options.y, call)
   if (!labels) throw new AquilaError('INVALID_ARGUMENT', 'Expected --y beside --x, or --groups and --bags')

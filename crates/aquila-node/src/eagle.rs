@@ -1,4 +1,4 @@
-//! Groups of samples, and their labels assigned.
+//! Groups of samples, what they are like, and their labels assigned and refined.
 
 use crate::error::{IntoJs, Result};
 use crate::job::{self, Control};

@@ -13,7 +13,7 @@ pub struct GroupStatistics {
     pub groups: usize,
     /// Samples that stand in a group.
     pub samples: usize,
-    /// Samples of a group: mean and most.
+    /// Samples of a group, in the mean.
     pub size: f64,
     /// The largest group.
     pub largest: usize,
@@ -45,8 +45,6 @@ pub fn statistics(x: &Features, groups: &Groups, bags: &Csr) -> Result<GroupStat
     groups.check_bags(bags)?;
     let likeness = likeness(x, groups)?;
     let filled = || (0..groups.len()).filter(|j| !groups.members(*j).is_empty());
-    let mut known = vec![false; groups.samples()];
-    filled().for_each(|j| groups.members(j).iter().for_each(|i| known[*i as usize] = true));
     let mut carried = vec![0usize; bags.cols()];
     filled().for_each(|j| {
         bags.row(j).iter().filter(|e| e.1 != 0.0).for_each(|(k, _)| carried[k as usize] += 1);
@@ -55,7 +53,7 @@ pub fn statistics(x: &Features, groups: &Groups, bags: &Csr) -> Result<GroupStat
     let mean = |sum: usize| sum as f64 / n.max(1) as f64;
     Ok(GroupStatistics {
         groups: n,
-        samples: known.iter().filter(|k| **k).count(),
+        samples: groups.grouped().iter().filter(|g| **g).count(),
         size: mean(filled().map(|j| groups.members(j).len()).sum()),
         largest: filled().map(|j| groups.members(j).len()).max().unwrap_or(0),
         labels_of_group: mean(carried.iter().sum()),

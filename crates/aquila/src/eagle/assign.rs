@@ -8,7 +8,7 @@ use super::groups::{Groups, union_of};
 use super::samples::Samples;
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
-use crate::error::{Result, fail};
+use crate::error::Result;
 use crate::params::{Kind, Params};
 use crate::xlinear::TrainRows;
 use rayon::prelude::*;
@@ -60,9 +60,7 @@ pub fn assign(
 ) -> Result<Assigned> {
     let since = Instant::now();
     params.check()?;
-    if x.rows() != groups.samples() {
-        fail!(ShapeMismatch, "x has {} rows but the groups {} samples", x.rows(), groups.samples());
-    }
+    groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
     let x = x.as_csr();
     control.install(|| {

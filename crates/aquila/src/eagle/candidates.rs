@@ -115,9 +115,9 @@ impl Candidates {
         self.starts[k]..self.starts[k + 1]
     }
 
-    /// How many memberships the segments of a label have in all.
-    pub fn members(&self, k: usize) -> usize {
-        self.segments[k].members.len()
+    /// How many memberships all segments have.
+    pub fn members(&self) -> usize {
+        self.segments.iter().map(|s| s.members.len()).sum()
     }
 
     /// The segments of a label: where its memberships begin, and its pairs counted from the label's first.
@@ -130,22 +130,26 @@ impl Candidates {
         })
     }
 
-    /// Cuts what has `sizes(k)` places for each label into one part a label.
-    pub fn parts<'a, T>(&self, mut of: &'a mut [T], size: impl Fn(usize) -> usize) -> Vec<&'a mut [T]> {
-        let cut = |k| {
-            let (part, rest) = std::mem::take(&mut of).split_at_mut(size(k));
-            of = rest;
-            part
-        };
-        (0..self.labels()).map(cut).collect()
+    /// What is kept of each pair, one part a label.
+    pub fn by_label<'a, T>(&self, of: &'a mut [T]) -> Vec<&'a mut [T]> {
+        parts(of, (0..self.labels()).map(|k| self.of_label(k).len()))
+    }
+
+    /// What is kept of each membership of the segments, one part a label.
+    pub fn members_by_label<'a, T>(&self, of: &'a mut [T]) -> Vec<&'a mut [T]> {
+        parts(of, self.segments.iter().map(|s| s.members.len()))
+    }
+
+    /// What is kept of each pair in the samples' order, one part a sample.
+    pub fn by_row<'a, T>(&self, of: &'a mut [T]) -> Vec<&'a mut [T]> {
+        parts(of, (0..self.rows()).map(|i| self.of_sample(i).len()))
     }
 
     /// The pairs for which `keep` holds as samples × labels with these values, the likeliest of each segment (of equal
     /// ones the first) whatever `keep` says.
     pub fn choose(&self, likely: &[f32], least: f32) -> Csr {
         let mut kept: Vec<bool> = likely.iter().map(|p| *p >= least).collect();
-        let parts = self.parts(&mut kept, |k| self.of_label(k).len());
-        parts.into_par_iter().enumerate().for_each(|(k, kept)| {
+        self.by_label(&mut kept).into_par_iter().enumerate().for_each(|(k, kept)| {
             let likely = &likely[self.of_label(k)];
             for (_, members) in self.segments(k) {
                 let better = |a: u32, b: u32| if likely[b as usize] > likely[a as usize] { b } else { a };
@@ -169,3 +173,14 @@ impl Candidates {
 
 /// Least confidence of a pair that is chosen: an entry of 0 would be no label.
 const LEAST: f32 = 0.01;
+
+/// Cuts a slice into parts of these sizes.
+fn parts<T>(mut of: &mut [T], sizes: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
+    sizes
+        .map(|size| {
+            let (part, rest) = std::mem::take(&mut of).split_at_mut(size);
+            of = rest;
+            part
+        })
+        .collect()
+}

@@ -68,9 +68,20 @@ impl Groups {
 
     /// The matrix samples × groups with a 1 for each membership.
     pub fn memberships(&self) -> Csr {
-        let (samples, groups) = (self.samples, self.len());
+        self.rosters().transpose()
+    }
+
+    /// The matrix groups × samples with a 1 for each membership.
+    pub(super) fn rosters(&self) -> Csr {
         let ones = vec![1.0; self.members.len()];
-        Csr::trusted(groups, samples, self.starts.clone(), self.members.clone(), ones).transpose()
+        Csr::trusted(self.len(), self.samples, self.starts.clone(), self.members.clone(), ones)
+    }
+
+    /// For each sample whether it stands in a group.
+    pub(super) fn grouped(&self) -> Vec<bool> {
+        let mut grouped = vec![false; self.samples];
+        self.members.iter().for_each(|i| grouped[*i as usize] = true);
+        grouped
     }
 
     /// Number of groups.
@@ -109,6 +120,14 @@ impl Groups {
         }
         let (indptr, ones) = (counts.indptr().to_vec(), vec![1.0; counts.nnz()]);
         Ok(Csr::trusted(self.len(), y.cols(), indptr, counts.into_entries().0, ones))
+    }
+
+    /// Refuses rows that are not these samples.
+    pub(super) fn check_rows(&self, rows: usize) -> Result<()> {
+        if rows != self.samples {
+            fail!(ShapeMismatch, "x has {rows} rows but the groups {} samples", self.samples);
+        }
+        Ok(())
     }
 
     /// Refuses bags that do not fit.

@@ -2,7 +2,7 @@
 
 use super::assign::{AssignParams, assign};
 use super::groups::{Groups, union_of};
-use super::refine::{RefineParams, ranker, refine};
+use super::refine::{DEFAULT_FOLDS, DEFAULT_ROUNDS, DEFAULT_THRESHOLD, RefineParams, ranker, refine};
 use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
@@ -29,11 +29,11 @@ crate::params! {
         /// refine (a posterior, refined by rankers).
         pub method: GroupMethod = GroupMethod::Refine, "group.method", Kind::Choice(GroupMethod::TEXTS);
         /// refine: rounds of rankers; 0 is the fast form.
-        pub rounds: u32 = 2, "group.rounds", Kind::Integer { min: 0.0, max: 100.0 };
+        pub rounds: u32 = DEFAULT_ROUNDS, "group.rounds", Kind::Integer { min: 0.0, max: 100.0 };
         /// refine: parts of the groups, each scored by rankers that learned from the others.
-        pub folds: u32 = 3, "group.folds", Kind::Integer { min: 2.0, max: 100.0 };
+        pub folds: u32 = DEFAULT_FOLDS, "group.folds", Kind::Integer { min: 2.0, max: 100.0 };
         /// refine: least probability of a label, for random groups; less for groups of like samples.
-        pub threshold: f32 = 0.45, "group.threshold", Kind::Number { min: 0.0, max: 1.0 };
+        pub threshold: f32 = DEFAULT_THRESHOLD, "group.threshold", Kind::Number { min: 0.0, max: 1.0 };
     }
 }
 
@@ -69,7 +69,7 @@ pub fn learn(
     groups: &Groups,
     bags: &Csr,
     params: &LearnParams,
-    mut inputs: TrainInputs,
+    inputs: TrainInputs,
     control: &Control,
 ) -> Result<(Model, TrainReport)> {
     let since = Instant::now();
@@ -81,14 +81,13 @@ pub fn learn(
             "relevance and negatives of samples cannot be given where labels are of groups"
         );
     }
-    if x.rows() != groups.samples() {
-        fail!(ShapeMismatch, "x has {} rows but the groups {} samples", x.rows(), groups.samples());
-    }
+    groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
     let (y, params) = match how.method {
         GroupMethod::Union => (union_of(groups, bags), params.clone()),
         GroupMethod::Eagle => {
-            (assign(x, groups, bags, &AssignParams::default(), false, control)?.y, params.clone())
+            let assigned = assign(x, groups, bags, &AssignParams::default(), false, control)?;
+            (assigned.y, params.clone())
         }
         GroupMethod::Refine => {
             let refinement = RefineParams { rounds: how.rounds, folds: how.folds, threshold: how.threshold };
@@ -97,17 +96,12 @@ pub fn learn(
             (y, params)
         }
     };
-    let refined = how.method == GroupMethod::Refine;
-    let mut known = vec![false; x.rows()];
-    (0..groups.len()).for_each(|j| groups.members(j).iter().for_each(|i| known[*i as usize] = true));
-    let (model, mut report) = if known.iter().all(|k| *k) {
-        inputs.relevance = refined.then(|| y.clone());
+    let grouped = groups.grouped();
+    let (model, mut report) = if grouped.iter().all(|g| *g) {
         train(x, &y, &params, inputs, control)?
     } else {
-        let rows: Vec<u32> = (0..x.rows() as u32).filter(|i| known[*i as usize]).collect();
-        let y = y.select(&rows);
-        inputs.relevance = refined.then(|| y.clone());
-        train(&x.as_csr().select(&rows).into(), &y, &params, inputs, control)?
+        let rows: Vec<u32> = (0..x.rows() as u32).filter(|i| grouped[*i as usize]).collect();
+        train(&x.as_csr().select(&rows).into(), &y.select(&rows), &params, inputs, control)?
     };
     report.total = since.elapsed().as_secs_f64();
     Ok((model, report))

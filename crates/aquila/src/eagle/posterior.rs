@@ -97,19 +97,17 @@ pub(super) fn posterior(
     evidence: &[f32],
     control: &Control,
 ) -> Result<Vec<f32>> {
-    let labels = pairs.labels();
     let mut own = evidence.to_vec();
     let mut heard = vec![0f32; pairs.len()];
-    let mut told = vec![0f32; (0..labels).map(|k| pairs.members(k)).sum()];
+    let mut told = vec![0f32; pairs.members()];
     let mut rows = vec![0f32; pairs.len()];
     for sweep in 0..SWEEPS {
         control.check()?;
-        let of_label = |k| pairs.of_label(k).len();
         let parts = pairs
-            .parts(&mut own, of_label)
+            .by_label(&mut own)
             .into_par_iter()
-            .zip(pairs.parts(&mut heard, of_label))
-            .zip(pairs.parts(&mut told, |k| pairs.members(k)))
+            .zip(pairs.by_label(&mut heard))
+            .zip(pairs.members_by_label(&mut told))
             .enumerate();
         parts.for_each_init(Vec::new, |none, (k, ((own, heard), told))| {
             let (places, expected) = (pairs.places(k), rates.expected[k] as f32);
@@ -139,15 +137,7 @@ pub(super) fn posterior(
                 }
             }
         });
-        let all = &mut rows;
-        let mut spans: Vec<&mut [f32]> = Vec::with_capacity(pairs.rows());
-        let mut rest = all.as_mut_slice();
-        for i in 0..pairs.rows() {
-            let (span, more) = std::mem::take(&mut rest).split_at_mut(pairs.of_sample(i).len());
-            spans.push(span);
-            rest = more;
-        }
-        spans.into_par_iter().enumerate().for_each(|(i, span)| {
+        pairs.by_row(&mut rows).into_par_iter().enumerate().for_each(|(i, span)| {
             let of_sample = pairs.of_sample(i);
             for (to, pair) in span.iter_mut().zip(of_sample) {
                 *to = ln_not(own[*pair as usize] + heard[*pair as usize]);
@@ -156,16 +146,13 @@ pub(super) fn posterior(
             span.iter_mut().for_each(|v| *v = needed(all - *v));
         });
     }
-    let mut out = own;
-    let parts = pairs.parts(&mut out, |k| pairs.of_label(k).len());
-    parts.into_par_iter().zip(pairs.parts(&mut heard, |k| pairs.of_label(k).len())).enumerate().for_each(
-        |(k, (out, heard))| {
-            for ((v, h), at) in out.iter_mut().zip(heard).zip(pairs.places(k)) {
-                *v = sigmoid(*v + *h + rows[*at as usize]);
-            }
-        },
-    );
-    Ok(out)
+    let parts = pairs.by_label(&mut own).into_par_iter().zip(pairs.by_label(&mut heard)).enumerate();
+    parts.for_each(|(k, (out, heard))| {
+        for ((v, h), at) in out.iter_mut().zip(heard).zip(pairs.places(k)) {
+            *v = sigmoid(*v + *h + rows[*at as usize]);
+        }
+    });
+    Ok(own)
 }
 
 #[cfg(test)]
@@ -216,20 +203,19 @@ mod tests {
     }
 
     #[test]
-    fn one_group_and_label_is_summed_exactly() {
-        // Samples 0, 1, 2 with one label: P(y) ∝ Π odds^y but for none. Rates are given by the odds themselves.
+    fn a_sample_with_one_candidate_has_it() {
         let groups = Groups::from_lists(3, [vec![0, 1, 2]]).unwrap();
         let bags = Csr::new(1, 1, vec![0, 1], vec![0], vec![2.0]).unwrap();
         let pairs = Candidates::new(&groups, &bags).unwrap();
         let rates = Rates::new(&groups, &bags, &pairs);
         assert_eq!(rates.expected, [2.0]);
-        // Every sample has no label but this one: "at least one label" makes all of them certain.
+        // Whatever counts and evidence say: a sample of a group with labels has at least one.
         let p = posterior(&pairs, &rates, &[0.0, 1.0, -1.0], &Control::default()).unwrap();
         assert!(p.iter().all(|p| *p > 0.99), "{p:?}");
     }
 
     #[test]
-    fn more_evidence_is_more_likely_and_the_last_of_a_group_is_certain() {
+    fn hardly_a_segment_has_nobody() {
         for seed in 0..20 {
             let (groups, bags, _, pairs, rates, evidence) = case(seed, 4, Merge::Set);
             let p = posterior(&pairs, &rates, &evidence, &Control::default()).unwrap();

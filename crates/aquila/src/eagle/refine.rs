@@ -27,7 +27,7 @@ use super::groups::Groups;
 use super::posterior::{Rates, posterior};
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
-use crate::error::{Result, fail};
+use crate::error::Result;
 use crate::params::{Kind, Params};
 use crate::rng::Rng;
 use crate::tree::{Cut, Pifa};
@@ -37,15 +37,20 @@ use crate::xlinear::{
 use rayon::prelude::*;
 use std::time::Instant;
 
+/// Defaults of refinement, alone and on the way to a model.
+pub(super) const DEFAULT_ROUNDS: u32 = 2;
+pub(super) const DEFAULT_FOLDS: u32 = 3;
+pub(super) const DEFAULT_THRESHOLD: f32 = 0.45;
+
 crate::params! {
     /// How group labels are refined.
     pub struct RefineParams {
         /// Rounds of rankers after the first score. Each costs two trainings; 0 is the fast form.
-        pub rounds: u32 = 2, "rounds", Kind::Integer { min: 0.0, max: 100.0 };
+        pub rounds: u32 = DEFAULT_ROUNDS, "rounds", Kind::Integer { min: 0.0, max: 100.0 };
         /// Parts of the groups; each is scored by rankers that learned from the others.
-        pub folds: u32 = 3, "folds", Kind::Integer { min: 2.0, max: 100.0 };
+        pub folds: u32 = DEFAULT_FOLDS, "folds", Kind::Integer { min: 2.0, max: 100.0 };
         /// Least probability of a label, for random groups; less for groups of like samples.
-        pub threshold: f32 = 0.45, "threshold", Kind::Number { min: 0.0, max: 1.0 };
+        pub threshold: f32 = DEFAULT_THRESHOLD, "threshold", Kind::Number { min: 0.0, max: 1.0 };
     }
 }
 
@@ -66,8 +71,7 @@ pub struct Refined {
 const ALIKE: f64 = 0.16;
 /// Costs of the first rankers: means of groups say less than rows of their own.
 const FIRST_COST: f32 = 0.5;
-/// Weights of the evidence before rounds, and of the first score and the rounds' scores after them.
-const FIRST: f32 = 1.0;
+/// Weights of the first score and of the rounds' scores, once there are rounds.
 const STILL: f32 = 0.5;
 const ROUNDS: f32 = 2.0;
 /// Most labels for which rankers learn without a tree, which finds the order of samples best.
@@ -80,9 +84,7 @@ const STREAM: u64 = 0x666f_6c64_7300;
 ///
 /// Cost: the entries of all groups' samples.
 pub fn likeness(x: &Features, groups: &Groups) -> Result<f64> {
-    if x.rows() != groups.samples() {
-        fail!(ShapeMismatch, "x has {} rows but the groups {} samples", x.rows(), groups.samples());
-    }
+    groups.check_rows(x.rows())?;
     let x = x.as_csr();
     Ok(likeness_of(&TrainRows::new(&x, true), groups))
 }
@@ -120,7 +122,7 @@ fn certainty(y: &Csr) -> f32 {
     if y.nnz() > 0 { (sum(2) / sum(1)) as f32 } else { 1.0 }
 }
 
-/// The parameters and inputs with which a ranker learns refined labels.
+/// The parameters with which a ranker learns refined labels, whose values weigh them.
 pub(super) fn ranker(params: &TrainParams, y: &Csr) -> TrainParams {
     let mut params = params.clone();
     let scale = certainty(y).powi(2).clamp(0.01, 1.0);
@@ -144,9 +146,7 @@ pub fn refine(
     let since = Instant::now();
     params.check()?;
     rankers.check()?;
-    if x.rows() != groups.samples() {
-        fail!(ShapeMismatch, "x has {} rows but the groups {} samples", x.rows(), groups.samples());
-    }
+    groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
     let x = x.as_csr();
     let rows = TrainRows::new(&x, true);
@@ -158,7 +158,9 @@ pub fn refine(
     let threshold = params.threshold * (1.0 - likeness / ALIKE).max(0.0) as f32;
 
     let mut rankers = rankers.clone();
-    rankers.tree.max_leaf = rankers.tree.max_leaf.max(if bags.cols() <= FLAT as usize { FLAT } else { 0 });
+    if bags.cols() <= FLAT as usize {
+        rankers.tree.max_leaf = rankers.tree.max_leaf.max(FLAT);
+    }
     let work = Work { x: &x, rows: &rows, groups, bags, pairs: &pairs, rankers, control, since };
     let steps = params.folds * (params.rounds + 1);
     let mut step = 0;
@@ -168,8 +170,7 @@ pub fn refine(
     };
 
     let first = work.standard(work.scores(Teacher::Bags, params.folds, 0, &mut tell)?)?;
-    let weighed = first.iter().map(|z| FIRST * z).collect::<Vec<_>>();
-    let mut likely = control.install(|| posterior(&pairs, &rates, &weighed, control))??;
+    let mut likely = control.install(|| posterior(&pairs, &rates, &first, control))??;
     let mut later = vec![0f32; pairs.len()];
     for round in 1..=params.rounds {
         let y = pairs.choose(&likely, threshold);
@@ -222,26 +223,26 @@ impl Work<'_> {
         for (j, fold) in of_group.iter().enumerate().rev() {
             self.groups.members(j).iter().for_each(|i| of_sample[*i as usize] = *fold);
         }
+        let rosters = self.groups.rosters();
         let mut scores = vec![0f32; self.pairs.len()];
         for fold in 0..folds {
             let held: Vec<u32> = places(&of_sample, |f| f == fold);
             match teacher {
                 Teacher::Bags => {
                     let rest = places(&of_group, |f| f != fold);
-                    let members = self.groups.memberships().transpose();
-                    let means = Pifa { x: self.x, values: self.rows.values(), labels_rows: &members };
+                    let means = Pifa { x: self.x, values: self.rows.values(), labels_rows: &rosters };
                     let means = self.control.install(|| means.some(&rest, Cut::NONE, self.control))??;
                     let mut params = self.rankers.clone();
                     params.solver.cp *= FIRST_COST;
                     params.solver.cn *= FIRST_COST;
                     params.model.normalize = true;
-                    self.score(means, self.bags.select(&rest), None, &params, &held, &mut scores)?;
+                    self.score(means, &self.bags.select(&rest), &params, &held, &mut scores)?;
                 }
                 Teacher::Samples(y) => {
                     let rest = places(&of_sample, |f| f != fold && f != u32::MAX);
                     let y = y.select(&rest);
                     let params = ranker(&self.rankers, &y);
-                    self.score(self.x.select(&rest), y.clone(), Some(y), &params, &held, &mut scores)?;
+                    self.score(self.x.select(&rest), &y, &params, &held, &mut scores)?;
                 }
             }
             tell();
@@ -250,22 +251,13 @@ impl Work<'_> {
     }
 
     /// Trains on these rows, and scores the candidates of the samples `held`.
-    fn score(
-        &self,
-        x: Csr,
-        y: Csr,
-        relevance: Option<Csr>,
-        params: &TrainParams,
-        held: &[u32],
-        scores: &mut [f32],
-    ) -> Result<()> {
+    fn score(&self, x: Csr, y: &Csr, params: &TrainParams, held: &[u32], scores: &mut [f32]) -> Result<()> {
         self.control.check()?;
         if y.values().iter().all(|v| *v == 0.0) {
             return Ok(());
         }
         let control = self.control.quiet();
-        let inputs = TrainInputs { relevance, ..TrainInputs::default() };
-        let model = train(&Features::from(x), &y, params, inputs, &control)?.0;
+        let model = train(&Features::from(x), y, params, TrainInputs::default(), &control)?.0;
         let wanted = self.pairs.by_sample().select(held);
         let search = PredictParams { scores: ScoreForm::LogSigmoid, ..PredictParams::default() };
         let rows = Features::from(self.x.select(held));
@@ -285,8 +277,7 @@ impl Work<'_> {
     /// Scores brought to mean 0 and spread 1 for each label.
     fn standard(&self, mut scores: Vec<f32>) -> Result<Vec<f32>> {
         self.control.install(|| {
-            let parts = self.pairs.parts(&mut scores, |k| self.pairs.of_label(k).len());
-            parts.into_par_iter().for_each(|scores| {
+            self.pairs.by_label(&mut scores).into_par_iter().for_each(|scores| {
                 let n = scores.len().max(1) as f64;
                 let mean = scores.iter().map(|s| f64::from(*s)).sum::<f64>() / n;
                 let spread = scores.iter().map(|s| (f64::from(*s) - mean).powi(2)).sum::<f64>() / n;
