@@ -287,10 +287,9 @@ impl Model {
         let codes = match format.get("weights").and_then(Json::as_str) {
             Some("u8") => {
                 let (mantissa, base) = (number(format, "mantissa")?, number(format, "base")?);
-                if mantissa > 7 || base > u64::from(u32::MAX >> 9) {
-                    return Err(broken("its weight format is impossible".into()));
-                }
-                CodeKind::Byte(ByteCodes { shift: 23 - mantissa as u32, base: base as u32 })
+                let codes = u32::try_from(mantissa).ok().zip(u32::try_from(base).ok());
+                let codes = codes.and_then(|(mantissa, base)| ByteCodes::new(mantissa, base));
+                CodeKind::Byte(codes.ok_or_else(|| broken("its weight format is impossible".into()))?)
             }
             Some("bf16") => CodeKind::Bf16,
             Some("f32") => CodeKind::F32,

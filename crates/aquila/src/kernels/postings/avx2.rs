@@ -40,12 +40,10 @@ impl Decode for ByteCodes {
     unsafe fn decode8(self, codes: *const u8) -> __m256 {
         // SAFETY: as the caller's.
         unsafe {
-            let c = _mm256_cvtepu8_epi32(_mm_loadl_epi64(codes.cast()));
-            let low = _mm256_and_si256(c, _mm256_set1_epi32(127));
-            let based = _mm256_add_epi32(low, _mm256_set1_epi32(self.base as i32));
-            let magnitude = _mm256_sll_epi32(based, _mm_cvtsi32_si128(self.shift as i32));
-            let sign = _mm256_slli_epi32::<24>(_mm256_andnot_si256(_mm256_set1_epi32(127), c));
-            _mm256_castsi256_ps(_mm256_or_si256(magnitude, sign))
+            let c = _mm256_cvtepi8_epi32(_mm_loadl_epi64(codes.cast()));
+            let moved = _mm256_sllv_epi32(c, _mm256_set1_epi32(self.shift as i32));
+            let field = _mm256_and_si256(moved, _mm256_set1_epi32(self.field() as i32));
+            _mm256_castsi256_ps(_mm256_or_si256(field, _mm256_set1_epi32(self.base as i32)))
         }
     }
 }

@@ -20,12 +20,12 @@ impl Decode for ByteCodes {
     unsafe fn decode16(self, codes: *const u8) -> __m512 {
         // SAFETY: as the caller's.
         unsafe {
-            let c = _mm512_cvtepu8_epi32(_mm_loadu_si128(codes.cast()));
-            let low = _mm512_and_si512(c, _mm512_set1_epi32(127));
-            let based = _mm512_add_epi32(low, _mm512_set1_epi32(self.base as i32));
-            let magnitude = _mm512_sll_epi32(based, _mm_cvtsi32_si128(self.shift as i32));
-            let sign = _mm512_slli_epi32::<24>(_mm512_andnot_si512(_mm512_set1_epi32(127), c));
-            _mm512_castsi512_ps(_mm512_or_si512(magnitude, sign))
+            let c = _mm512_cvtepi8_epi32(_mm_loadu_si128(codes.cast()));
+            let moved = _mm512_sllv_epi32(c, _mm512_set1_epi32(self.shift as i32));
+            let field = _mm512_set1_epi32(self.field() as i32);
+            // moved & field | base
+            let base = _mm512_set1_epi32(self.base as i32);
+            _mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0xea>(moved, field, base))
         }
     }
 }

@@ -15,17 +15,47 @@ pub(crate) enum CodeKind {
 pub(super) trait Codes: Copy {
     /// Bytes of a weight.
     const BYTES: usize;
-    /// The weight of a code.
+    /// What decoded weights are multiplied with, a power of two. It goes into the features' values.
+    #[inline(always)]
+    fn unit(self) -> f32 {
+        1.0
+    }
+    /// The weight of a code, in units of [`Self::unit`].
     fn decode(self, code: &[u8]) -> f32;
 }
 
 /// The minifloat: `f32 bits = ((code & 127) + base) << shift | sign`.
+///
+/// With a base whose low seven bits are 0 the sum is a plain "or", and a vector is decoded by a shift and one
+/// operation of three operands. So weights are decoded with the next such base, as multiples of a power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ByteCodes {
     /// 23 minus the mantissa's bits.
-    pub shift: u32,
-    /// Added to the low seven bits.
-    pub base: u32,
+    pub(super) shift: u32,
+    /// What a code's low seven bits, shifted, are joined with.
+    pub(super) base: u32,
+    /// The unit is 2 to the power of minus that.
+    binades: u32,
+}
+
+impl ByteCodes {
+    /// Bits of a shifted code that count when its sign was extended.
+    #[inline(always)]
+    pub(super) fn field(self) -> u32 {
+        1 << 31 | 127 << self.shift
+    }
+
+    /// The codes of these mantissa bits and this base, which begins at a power of two; none if they make no numbers.
+    pub fn new(mantissa: u32, base: u32) -> Option<Self> {
+        if mantissa > 7 || !base.is_multiple_of(1 << mantissa) {
+            return None;
+        }
+        // Above that, the largest code would be no finite number.
+        let most = (255u32 << mantissa) - 128;
+        let above = base.checked_next_multiple_of(128).filter(|b| *b <= most)?;
+        let shift = 23 - mantissa;
+        Some(Self { shift, base: above << shift, binades: (above - base) >> mantissa })
+    }
 }
 
 /// See [`CodeKind::Bf16`].
@@ -40,8 +70,12 @@ impl Codes for ByteCodes {
     const BYTES: usize = 1;
     #[inline(always)]
     fn decode(self, code: &[u8]) -> f32 {
-        let c = u32::from(code[0]);
-        f32::from_bits((((c & 127) + self.base) << self.shift) | ((c & 128) << 24))
+        let c = i32::from(code[0] as i8) as u32;
+        f32::from_bits((c << self.shift) & self.field() | self.base)
+    }
+    #[inline(always)]
+    fn unit(self) -> f32 {
+        f32::from_bits((127 - self.binades) << 23)
     }
 }
 
@@ -58,5 +92,29 @@ impl Codes for F32Codes {
     #[inline(always)]
     fn decode(self, code: &[u8]) -> f32 {
         f32::from_le_bytes([code[0], code[1], code[2], code[3]])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_in_units_are_the_weights() {
+        for (mantissa, base) in [(4, 123 << 4), (3, 116 << 3), (3, 0), (7, 5 << 7), (1, 126 << 1)] {
+            let codes = ByteCodes::new(mantissa, base).unwrap();
+            for code in 0..=255u8 {
+                let bits = ((u32::from(code & 127) + base) << (23 - mantissa)) | u32::from(code >> 7) << 31;
+                assert_eq!(codes.decode(&[code]) * codes.unit(), f32::from_bits(bits), "{mantissa}, {base}");
+            }
+        }
+    }
+
+    #[test]
+    fn codes_of_no_numbers_are_refused() {
+        // Beside a power of two, past all numbers, with infinities, too many bits.
+        for (mantissa, base) in [(4, 123 << 4 | 1), (4, u32::MAX << 4), (4, 250 << 4), (0, 120), (8, 0)] {
+            assert_eq!(ByteCodes::new(mantissa, base), None, "{mantissa}, {base}");
+        }
     }
 }

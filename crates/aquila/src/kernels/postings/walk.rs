@@ -191,7 +191,7 @@ const AHEAD: usize = 12;
 #[inline(always)]
 pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
     steps: S,
-    _: C,
+    codes: C,
     layer: &Layer<'_>,
     cursors: &mut [Cursor],
     scratch: &mut Scratch,
@@ -208,6 +208,7 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
             }
         }
         let Cursor { at, x } = cursors[i];
+        let x = x * codes.unit();
         let Some(&form) = layer.area.get(at) else { continue };
         cursors[i].at = if form == 0 {
             at + 1
@@ -617,7 +618,7 @@ unsafe fn bitmap<C: Codes, S: Steps<C>>(
 #[inline(always)]
 pub(super) unsafe fn head<C: Codes, S: Steps<C>>(
     steps: S,
-    _: C,
+    codes: C,
     head: &Head<'_>,
     cursors: &mut [Cursor],
     scratch: &mut Scratch,
@@ -631,19 +632,20 @@ pub(super) unsafe fn head<C: Codes, S: Steps<C>>(
             steps.prefetch(area, next.at + 64);
         }
         let Cursor { at, x } = cursors[i];
+        let x = x * codes.unit();
         cursors[i].at = NOWHERE;
         let Some(&n) = area.get(at) else { continue };
         let at = at + 1;
         if n != HEAD_MASKS {
             let n = usize::from(n);
-            let (codes, end) = (at + n, at + n + n * C::BYTES);
+            let (first, end) = (at + n, at + n + n * C::BYTES);
             if end > area.len() - PAD {
                 continue;
             }
             for from in (0..n).step_by(16) {
                 let left = (n - from).min(16);
                 // SAFETY: the section ends PAD bytes before the area.
-                unsafe { steps.columns(area, at + from, codes + from * C::BYTES, left, x, queue) };
+                unsafe { steps.columns(area, at + from, first + from * C::BYTES, left, x, queue) };
             }
             cursors[i].at = end;
             if queue.len >= QUEUE / 2 {
