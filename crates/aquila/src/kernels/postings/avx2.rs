@@ -1,7 +1,9 @@
 //! The walk's steps with AVX2, FMA and the bit instructions: 8 weights at a time.
 
 use super::codes::{Bf16Codes, ByteCodes, CodeKind, Codes, F32Codes};
-use super::walk::{self, Head, Queue, Steps};
+use super::head::{self, Head};
+use super::queue::Queue;
+use super::walk::{self, Steps};
 use super::{Cursor, HEAD, Layer, Scratch};
 use std::arch::x86_64::*;
 
@@ -223,20 +225,20 @@ pub(super) unsafe fn layer(
 /// See [`super::add_head`].
 ///
 /// # Safety
-/// As [`walk::head`].
+/// As [`head::add`].
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt")]
 pub(super) unsafe fn head(
-    head: &Head<'_>,
+    of: &Head<'_>,
     cursors: &mut [Cursor],
     scratch: &mut Scratch,
     sums: &mut [f32; HEAD],
 ) {
     // SAFETY: as the caller's.
     unsafe {
-        match head.codes {
-            CodeKind::Byte(c) => walk::head(Avx2(c), c, head, cursors, scratch, sums),
-            CodeKind::Bf16 => walk::head(Avx2(Bf16Codes), Bf16Codes, head, cursors, scratch, sums),
-            CodeKind::F32 => walk::head(Avx2(F32Codes), F32Codes, head, cursors, scratch, sums),
+        match of.codes {
+            CodeKind::Byte(c) => head::add(Avx2(c), c, of, cursors, scratch, sums),
+            CodeKind::Bf16 => head::add(Avx2(Bf16Codes), Bf16Codes, of, cursors, scratch, sums),
+            CodeKind::F32 => head::add(Avx2(F32Codes), F32Codes, of, cursors, scratch, sums),
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The walk's steps with AVX-512 (F, BW, DQ, VL): 16 weights at a time.
 
 use super::codes::{Bf16Codes, ByteCodes, CodeKind, Codes, F32Codes};
-use super::walk::{self, Head, Queue, Steps};
+use super::head::{self, Head};
+use super::queue::Queue;
+use super::walk::{self, Steps};
+use super::whole::Whole;
 use super::{Cursor, HEAD, Layer, Scratch};
 use std::arch::x86_64::*;
 
@@ -132,6 +135,22 @@ unsafe impl<C: Decode> Steps<C> for Avx512<C> {
     }
 
     #[inline(always)]
+    unsafe fn whole(self, area: &[u8], sections: &[Whole], chunk: usize, sums: &mut [[f32; 16]]) {
+        // SAFETY: as the caller's.
+        unsafe {
+            match sums.len() {
+                2 => self.words::<2>(area, sections, chunk, sums),
+                3 => self.words::<3>(area, sections, chunk, sums),
+                4 => self.words::<4>(area, sections, chunk, sums),
+                5 => self.words::<5>(area, sections, chunk, sums),
+                6 => self.words::<6>(area, sections, chunk, sums),
+                7 => self.words::<7>(area, sections, chunk, sums),
+                _ => self.words::<8>(area, sections, chunk, sums),
+            }
+        }
+    }
+
+    #[inline(always)]
     unsafe fn read8(self, area: &[u8], at: usize) -> u64 {
         // SAFETY: the place is within a section, eight bytes further is within the padding.
         u64::from_le(unsafe { area.as_ptr().add(at).cast::<u64>().read_unaligned() })
@@ -141,6 +160,44 @@ unsafe impl<C: Decode> Steps<C> for Avx512<C> {
     fn prefetch(self, area: &[u8], at: usize) {
         // SAFETY: a prefetch of any address reads nothing that can be seen.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(area.as_ptr().wrapping_add(at).cast()) };
+    }
+}
+
+impl<C: Decode> Avx512<C> {
+    /// See [`Steps::whole`]: the sums of `W` words stay in registers.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn words<const W: usize>(
+        self,
+        area: &[u8],
+        sections: &[Whole],
+        chunk: usize,
+        sums: &mut [[f32; 16]],
+    ) {
+        let Some(sums) = sums.first_chunk_mut::<W>() else { return };
+        // SAFETY: as the caller's; the words before one have at most 16 weights each.
+        unsafe {
+            let mut held = sums.each_ref().map(|s| _mm512_loadu_ps(s.as_ptr()));
+            for s in sections {
+                let (table, codes) = s.row::<C, Self>(self, area, chunk, W);
+                let low = self.read8(area, table);
+                let high = if W > 4 { self.read8(area, table + 8) } else { 0 };
+                let x = _mm512_set1_ps(s.x);
+                for (word, held) in held.iter_mut().enumerate() {
+                    // Every word's place is counted anew, so that no word waits for another.
+                    let (masks, others) = if word < 4 { (low, 0) } else { (high, low.count_ones()) };
+                    let before = others + (masks & !(u64::MAX << (16 * (word % 4)))).count_ones();
+                    let packed = self.0.decode16(area.as_ptr().add(codes + before as usize * C::BYTES));
+                    let weights = _mm512_maskz_expand_ps((masks >> (16 * (word % 4))) as u16, packed);
+                    *held = _mm512_fmadd_ps(weights, x, *held);
+                }
+            }
+            for (sums, held) in sums.iter_mut().zip(held) {
+                _mm512_storeu_ps(sums.as_mut_ptr(), held);
+            }
+        }
     }
 }
 
@@ -189,20 +246,20 @@ pub(super) unsafe fn layer(
 /// See [`super::add_head`].
 ///
 /// # Safety
-/// As [`walk::head`].
+/// As [`head::add`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi1,bmi2,popcnt")]
 pub(super) unsafe fn head(
-    head: &Head<'_>,
+    of: &Head<'_>,
     cursors: &mut [Cursor],
     scratch: &mut Scratch,
     sums: &mut [f32; HEAD],
 ) {
     // SAFETY: as the caller's.
     unsafe {
-        match head.codes {
-            CodeKind::Byte(c) => walk::head(Avx512(c), c, head, cursors, scratch, sums),
-            CodeKind::Bf16 => walk::head(Avx512(Bf16Codes), Bf16Codes, head, cursors, scratch, sums),
-            CodeKind::F32 => walk::head(Avx512(F32Codes), F32Codes, head, cursors, scratch, sums),
+        match of.codes {
+            CodeKind::Byte(c) => head::add(Avx512(c), c, of, cursors, scratch, sums),
+            CodeKind::Bf16 => head::add(Avx512(Bf16Codes), Bf16Codes, of, cursors, scratch, sums),
+            CodeKind::F32 => head::add(Avx512(F32Codes), F32Codes, of, cursors, scratch, sums),
         }
     }
 }

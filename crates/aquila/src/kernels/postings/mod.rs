@@ -9,14 +9,22 @@
 //! are listed without branches; then each hit's row is found (by counting "last" bits or mask bits), decoded and
 //! added. Entries go through a queue of (accumulator, product) that is emptied by one plain loop, so that rows of
 //! two entries cost no mispredicted branch each.
+//!
+//! Sections of popular features, which have a row of masks in every chunk, go another way ([`whole`]): no row is looked
+//! up, and chunk by chunk the rows of many features are added in registers.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod codes;
+mod head;
+mod queue;
+mod rows;
 mod scalar;
+mod section;
 mod walk;
+mod whole;
 
 use super::Isa;
 pub(crate) use codes::{ByteCodes, CodeKind};
@@ -77,7 +85,7 @@ pub(crate) struct Layer<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     batch: walk::Batch,
-    queue: walk::Queue,
+    queue: queue::Queue,
 }
 
 /// Most chunks that one walk may ask for.
@@ -122,17 +130,17 @@ pub(crate) fn add_head(
 ) {
     assert!(area.len() >= PAD && words <= HEAD / 16);
     scratch.prepare(0);
-    let head = walk::Head { area, words, codes };
+    let of = head::Head { area, words, codes };
     match isa {
         // SAFETY: the instruction sets were detected, the sizes are asserted above.
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if Isa::Avx512.runs_here() => unsafe { avx512::head(&head, cursors, scratch, sums) },
+        Isa::Avx512 if Isa::Avx512.runs_here() => unsafe { avx512::head(&of, cursors, scratch, sums) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 | Isa::Avx2 if Isa::Avx2.runs_here() => unsafe {
-            avx2::head(&head, cursors, scratch, sums)
+            avx2::head(&of, cursors, scratch, sums)
         },
         // SAFETY: the sizes are asserted above; the scalar form asks for nothing else.
-        _ => unsafe { scalar::head(&head, cursors, scratch, sums) },
+        _ => unsafe { scalar::head(&of, cursors, scratch, sums) },
     }
 }

@@ -1,7 +1,9 @@
 //! The walk's steps in plain Rust: complete, safe, and what the vector forms are compared with.
 
 use super::codes::{Bf16Codes, CodeKind, Codes, F32Codes};
-use super::walk::{self, Head, Queue, Steps};
+use super::head::{self, Head};
+use super::queue::Queue;
+use super::walk::{self, Steps};
 use super::{Cursor, HEAD, Layer, Scratch};
 
 #[derive(Clone, Copy)]
@@ -97,19 +99,19 @@ pub(super) unsafe fn layer(
 /// See [`super::add_head`].
 ///
 /// # Safety
-/// As [`walk::head`].
+/// As [`head::add`].
 pub(super) unsafe fn head(
-    head: &Head<'_>,
+    of: &Head<'_>,
     cursors: &mut [Cursor],
     scratch: &mut Scratch,
     sums: &mut [f32; HEAD],
 ) {
     // SAFETY: as the caller's.
     unsafe {
-        match head.codes {
-            CodeKind::Byte(c) => walk::head(Scalar(c), c, head, cursors, scratch, sums),
-            CodeKind::Bf16 => walk::head(Scalar(Bf16Codes), Bf16Codes, head, cursors, scratch, sums),
-            CodeKind::F32 => walk::head(Scalar(F32Codes), F32Codes, head, cursors, scratch, sums),
+        match of.codes {
+            CodeKind::Byte(c) => head::add(Scalar(c), c, of, cursors, scratch, sums),
+            CodeKind::Bf16 => head::add(Scalar(Bf16Codes), Bf16Codes, of, cursors, scratch, sums),
+            CodeKind::F32 => head::add(Scalar(F32Codes), F32Codes, of, cursors, scratch, sums),
         }
     }
 }
