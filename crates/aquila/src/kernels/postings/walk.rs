@@ -84,8 +84,9 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
 /// Where the cursor of a feature goes whose block is damaged: past every area, with room to add to.
 pub(super) const NOWHERE: usize = usize::MAX / 2;
 
-/// Whole sections at hand before they are added: enough that taking a chunk's sums up costs little beside them.
-const WHOLE: usize = 64;
+/// Whole sections at hand before they are added: enough that taking a chunk's sums up costs little beside them, few
+/// enough that their lines stay in the nearest cache from chunk to chunk.
+const WHOLE: usize = 24;
 
 /// Features ahead that are asked for while one is worked on.
 pub(super) const AHEAD: usize = 12;
