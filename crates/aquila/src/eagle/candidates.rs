@@ -85,6 +85,11 @@ impl Candidates {
         self.samples.len()
     }
 
+    /// The sample of each pair.
+    pub fn samples(&self) -> &[u32] {
+        &self.samples
+    }
+
     /// Number of labels.
     pub fn labels(&self) -> usize {
         self.segments.len()
@@ -102,7 +107,17 @@ impl Candidates {
 
     /// The pairs of a sample, in the order of its labels.
     pub fn of_sample(&self, i: usize) -> &[u32] {
-        &self.pair[self.by_sample.indptr()[i]..self.by_sample.indptr()[i + 1]]
+        &self.pair[self.row_span(i)]
+    }
+
+    /// Where a sample's pairs stand in the samples' order.
+    pub fn row_span(&self, i: usize) -> Range<usize> {
+        self.by_sample.indptr()[i]..self.by_sample.indptr()[i + 1]
+    }
+
+    /// What is known of each pair, in the samples' order.
+    pub fn in_rows(&self, of: &[f32]) -> Vec<f32> {
+        self.pair.par_iter().map(|pair| of[*pair as usize]).collect()
     }
 
     /// The places of a label's pairs in the samples' order.

@@ -2,7 +2,9 @@
 
 use super::assign::{AssignParams, assign};
 use super::groups::{Groups, union_of};
-use super::refine::{DEFAULT_FOLDS, DEFAULT_ROUNDS, DEFAULT_THRESHOLD, RefineParams, ranker, refine};
+use super::refine::{
+    DEFAULT_FOLDS, DEFAULT_ROUNDS, DEFAULT_THRESHOLD, RefineParams, ranker, refine, weighed,
+};
 use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
@@ -91,7 +93,8 @@ pub fn learn(
         }
         GroupMethod::Refine => {
             let refinement = RefineParams { rounds: how.rounds, folds: how.folds, threshold: how.threshold };
-            let y = refine(x, groups, bags, &refinement, params, control)?.y;
+            let refined = refine(x, groups, bags, &refinement, params, control)?;
+            let y = weighed(&refined.y, refined.likeness);
             let params = ranker(params, &y);
             (y, params)
         }

@@ -9,6 +9,7 @@
 mod advice;
 mod assign;
 mod candidates;
+mod company;
 mod grlr;
 mod groups;
 mod learn;

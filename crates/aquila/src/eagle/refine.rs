@@ -3,11 +3,15 @@
 //! 1. *A first score.* A ranker learns the groups' labels from the groups' means, on all groups but a fold, and scores
 //!    the samples of that fold with the labels of their groups. It needs no guess about samples at all.
 //! 2. *A posterior.* The scores, brought to mean 0 and spread 1 for each label, are evidence; what groups say together
-//!    makes them probabilities (`posterior`).
+//!    makes them probabilities (`posterior`). From these follows which labels keep company (`company`); what the other
+//!    labels of a sample say joins the evidence, and the posterior is made once more.
 //! 3. *Labels.* Pairs of at least some probability are positives that weigh as much as they are likely; so is the
 //!    likeliest of each group and label. All else is negative.
 //! 4. *Rounds.* Rankers learn these labels from the samples, again on all groups but a fold, and score the fold; the
 //!    posterior is made anew of both kinds of scores, those of all rounds in the mean.
+//!
+//! A ranker cannot be surer than its teacher: scores of rounds weigh as much as the labels of the first round are
+//! certain. Later labels are surer only because rankers agree with themselves.
 //!
 //! Rankers learn with costs scaled by the square of how certain their labels are on the mean, for uncertain labels want
 //! more regularisation.
@@ -17,12 +21,14 @@
 //! groups that lack the label give negatives enough. In random groups frequent labels stand in nearly every group, so
 //! that negatives must come from within. So the least probability of a positive falls with how like the samples of
 //! groups are ([`likeness`]), to 0 where it passes [`ALIKE`]: then all candidates are positives, weighing as much as they
-//! are likely.
+//! are likely. In groups that are more alike still, weights come nearer to 1, as if every sample had every label of
+//! its group ([`weighed`]).
 //!
 //! The source is our own, after a study of ridge regression on group means; docs/algorithms/refinement.md has what each
 //! part gives and where it ends. Cost: two trainings on means of groups, two a round, and the posteriors.
 
 use super::candidates::Candidates;
+use super::company::{company, halves};
 use super::groups::Groups;
 use super::posterior::{Rates, posterior};
 use crate::control::{Control, Progress};
@@ -71,9 +77,15 @@ pub struct Refined {
 const ALIKE: f64 = 0.16;
 /// Costs of the first rankers: means of groups say less than rows of their own.
 const FIRST_COST: f32 = 0.5;
-/// Weights of the first score and of the rounds' scores, once there are rounds.
-const STILL: f32 = 0.5;
+/// Weight of what a sample's other labels say, where the first score's is 1.
+const COMPANY: f32 = 0.5;
+/// Weight of the rounds' scores, if the labels that their rankers learned were certain.
 const ROUNDS: f32 = 2.0;
+/// Rankers end sooner than models: only the order of their scores counts.
+const HASTE: f32 = 3.0;
+/// Likeness from which on labels weigh by the least power of their confidence.
+const UNITED: f64 = 0.24;
+const LEAST_POWER: f32 = 0.25;
 /// Most labels for which rankers learn without a tree, which finds the order of samples best.
 const FLAT: u32 = 1000;
 /// A stream of random numbers for each round's folds.
@@ -122,6 +134,14 @@ fn certainty(y: &Csr) -> f32 {
     if y.nnz() > 0 { (sum(2) / sum(1)) as f32 } else { 1.0 }
 }
 
+/// What refined labels weigh in training: their confidences, to a power below 1 where groups are very much alike.
+pub(super) fn weighed(y: &Csr, likeness: f64) -> Csr {
+    let beyond = ((likeness - ALIKE) / (UNITED - ALIKE)).clamp(0.0, 1.0) as f32;
+    let power = 1.0 - (1.0 - LEAST_POWER) * beyond;
+    let values = y.values().iter().map(|p| p.powf(power)).collect();
+    Csr::trusted(y.rows(), y.cols(), y.indptr().to_vec(), y.indices().to_vec(), values)
+}
+
 /// The parameters with which a ranker learns refined labels, whose values weigh them.
 pub(super) fn ranker(params: &TrainParams, y: &Csr) -> TrainParams {
     let mut params = params.clone();
@@ -161,6 +181,7 @@ pub fn refine(
     if bags.cols() <= FLAT as usize {
         rankers.tree.max_leaf = rankers.tree.max_leaf.max(FLAT);
     }
+    rankers.solver.eps *= HASTE;
     let work = Work { x: &x, rows: &rows, groups, bags, pairs: &pairs, rankers, control, since };
     let steps = params.folds * (params.rounds + 1);
     let mut step = 0;
@@ -169,17 +190,29 @@ pub fn refine(
         work.tell(step, steps);
     };
 
+    let halves = halves(groups);
+    let believe = |evidence: &[f32]| -> Result<Vec<f32>> {
+        let alone = control.install(|| posterior(&pairs, &rates, evidence, control))??;
+        let said = work.standard(control.install(|| company(&pairs, &alone, &halves, control))??)?;
+        let joined: Vec<f32> = evidence.iter().zip(&said).map(|(e, c)| e + COMPANY * c).collect();
+        control.install(|| posterior(&pairs, &rates, &joined, control))?
+    };
+
     let first = work.standard(work.scores(Teacher::Bags, params.folds, 0, &mut tell)?)?;
-    let mut likely = control.install(|| posterior(&pairs, &rates, &first, control))??;
+    let mut likely = believe(&first)?;
     let mut later = vec![0f32; pairs.len()];
+    let mut weight = 0.0;
     for round in 1..=params.rounds {
-        let y = pairs.choose(&likely, threshold);
+        let y = weighed(&pairs.choose(&likely, threshold), likeness);
+        if round == 1 {
+            weight = ROUNDS * certainty(&y);
+        }
         let found =
             work.standard(work.scores(Teacher::Samples(&y), params.folds, u64::from(round), &mut tell)?)?;
         let share = if round == 1 { 1.0 } else { 0.5 };
         later.iter_mut().zip(&found).for_each(|(all, s)| *all += share * (s - *all));
-        let weighed: Vec<f32> = first.iter().zip(&later).map(|(z, s)| STILL * z + ROUNDS * s).collect();
-        likely = control.install(|| posterior(&pairs, &rates, &weighed, control))??;
+        let evidence: Vec<f32> = first.iter().zip(&later).map(|(z, s)| z + weight * s).collect();
+        likely = believe(&evidence)?;
     }
     let y = pairs.choose(&likely, threshold);
     Ok(Refined { y, likeness, threshold, seconds: since.elapsed().as_secs_f64() })
