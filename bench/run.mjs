@@ -3,15 +3,16 @@
 //   npm run bench -- --features DIR [--sets a,b] [--peers pecos,omikuji] [--rounds 2] [--out bench/results]
 
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { bootstrap, root, run } from '../scripts/lib/run.mjs'
-import { chart, panelsOf } from './lib/chart.mjs'
+import { command, count, list, optionsOf, Refusal, say } from './lib/command.mjs'
 import { bestOf, compare } from './lib/compare.mjs'
 import { busyShare, commit, machine, today } from './lib/machine.mjs'
+import { record } from './lib/record.mjs'
 import { digits, markdown } from './lib/report.mjs'
+import { panelsOf, scatter } from './lib/scatter.mjs'
 import { setsOf } from './lib/sets.mjs'
 import { data, OURS, PEERS, peerVersions, stopAll, turn } from './lib/systems.mjs'
 
@@ -43,35 +44,11 @@ const OPTIONS = {
   out: { type: 'string', default: join(root, 'bench/results') },
   name: { type: 'string', default: 'peers' },
   'no-build': { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false },
-}
-
-class Refusal extends Error {}
-
-function count(values, name, least) {
-  const value = Number(values[name])
-  if (!Number.isSafeInteger(value) || value < least)
-    throw new Refusal(`Expected an integer of at least ${least} for --${name} but received ${values[name]}`)
-  return value
-}
-
-/** The parts of a list, each one of those there are. */
-function list(text, there, what) {
-  const names = text.split(',').filter((name) => name !== '')
-  for (const name of names)
-    if (!there.includes(name))
-      throw new Refusal(`Expected ${what} of ${there.join(', ') || 'none'} but received ${name}`)
-  return [...new Set(names)]
 }
 
 function read() {
-  let values
-  try {
-    values = parseArgs({ options: OPTIONS }).values
-  } catch (error) {
-    throw new Refusal(error.message)
-  }
-  if (values.help) return undefined
+  const values = optionsOf(OPTIONS)
+  if (!values) return undefined
   const { features, python } = values
   if (features === undefined) throw new Refusal('Expected --features DIR; --help tells more')
   if (!existsSync(features)) throw new Refusal(`${features}: no such folder`)
@@ -101,21 +78,14 @@ function commandOf({ sets, peers, rounds, threads, queries }) {
   return [...parts, `--rounds ${rounds}`, `--threads ${threads}`, `--queries ${queries}`].join(' ')
 }
 
-async function replace(path, text) {
-  await writeFile(`${path}.part`, text)
-  await rename(`${path}.part`, path)
-}
-
 async function write(results, folder, name) {
-  await mkdir(folder, { recursive: true })
-  const base = join(folder, `${results.date}-${name}`)
-  await replace(`${base}.svg`, chart(panelsOf(results), [OURS, ...results.peers.map((peer) => peer.name)]))
-  await replace(`${base}.md`, markdown(results, `${results.date}-${name}.svg`))
-  await replace(`${base}.json`, `${JSON.stringify(results, null, 1)}\n`)
-  return base
+  const order = [OURS, ...results.peers.map((peer) => peer.name)]
+  return record(join(folder, `${results.date}-${name}`), {
+    svg: scatter(panelsOf(results), order),
+    md: markdown(results, `${results.date}-${name}.svg`),
+    json: `${JSON.stringify(results, null, 1)}\n`,
+  })
 }
-
-const say = (text) => process.stdout.write(`${text}\n`)
 
 /** All turns of all systems on one set; whoever fails once is left out of the further rounds. */
 async function measure(set, systems, options, onLoad) {
@@ -213,9 +183,4 @@ async function main() {
   }
 }
 
-try {
-  await main()
-} catch (error) {
-  process.stderr.write(`bench: ${error instanceof Refusal ? error.message : error.stack}\n`)
-  process.exitCode = 1
-}
+await command('bench', main)

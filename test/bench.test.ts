@@ -2,10 +2,11 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { chart, logTicks, panelsOf, ticks } from '../bench/lib/chart.mjs'
+import { logTicks, ticks } from '../bench/lib/chart.mjs'
 import { bestOf, compare, geometricMean, tolerance } from '../bench/lib/compare.mjs'
 import { generate, shape } from '../bench/lib/generator.mjs'
 import { BEGIN, digits, END, fill, markdown, section, times } from '../bench/lib/report.mjs'
+import { panelsOf, scatter } from '../bench/lib/scatter.mjs'
 import { rankScores, rankTable, score } from '../bench/lib/score.mjs'
 import { folder, root, start } from './helpers.js'
 
@@ -209,7 +210,7 @@ describe('the picture', () => {
   const panels = panelsOf(results)
 
   it('is well-formed and names every mark', () => {
-    const svg = chart(panels, order)
+    const svg = scatter(panels, order)
     expectWellFormed(svg)
     expect(svg).toContain('>b&lt;&amp;&quot;</text>')
     for (const name of ['aquila', 'pecos', 'omikuji']) expect(svg.split(`>${name}</text>`).length).toBe(3)
@@ -220,11 +221,11 @@ describe('the picture', () => {
   it('bears one system, equal systems, none', () => {
     const same = { system: 'aquila', seconds: 1, quality: 50 }
     for (const points of [[same], [same, { ...same, system: 'pecos' }], []]) {
-      const svg = chart([{ name: 'x', points }], order)
+      const svg = scatter([{ name: 'x', points }], order)
       expectWellFormed(svg)
       expect(svg).not.toMatch(/NaN|Infinity|undefined/)
     }
-    expectWellFormed(chart([], order))
+    expectWellFormed(scatter([], order))
   })
 
   it('has round numbers on its axes', () => {

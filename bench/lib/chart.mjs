@@ -1,13 +1,23 @@
-// A picture of time against quality: a panel for each set, a mark for each system. Plain SVG without fonts or
-// scripts of its own; it follows the reader's light or dark scheme.
+// What all pictures share: colours, marks, axes, and panels on one sheet. Plain SVG without fonts or scripts of its
+// own; it follows the reader's light or dark scheme.
 
 const WIDTH = 330
 const HEIGHT = 250
 const MARGIN = { left: 48, right: 16, top: 34, bottom: 44 }
-const CHARACTER = 6.4
+
+/** Where a panel draws, its corner at 0, 0. */
+export const FRAME = {
+  x: MARGIN.left,
+  y: MARGIN.top,
+  w: WIDTH - MARGIN.left - MARGIN.right,
+  h: HEIGHT - MARGIN.top - MARGIN.bottom,
+}
+
+/** About how wide a letter is. */
+export const CHARACTER = 6.4
 
 // Plain rules instead of CSS variables, which many viewers of SVG do not know.
-const rules = ({ ground, ink, faint, grid, marks }) =>
+const rules = ({ ground, ink, faint, grid, marks }, lines) =>
   [
     `.ground { fill: ${ground} }`,
     `text { fill: ${ink} }`,
@@ -15,6 +25,7 @@ const rules = ({ ground, ink, faint, grid, marks }) =>
     `.grid { stroke: ${grid} }`,
     `.frame { stroke: ${faint} }`,
     ...marks.map((colour, i) => `.s${i} { fill: ${colour} }`),
+    ...(lines ? marks.map((colour, i) => `.l${i} { stroke: ${colour} }`) : []),
   ].join('\n')
 
 const LIGHT = {
@@ -32,23 +43,22 @@ const DARK = {
   marks: ['#fb923c', '#79a8ff', '#34d399', '#bef264', '#c4a1ff', '#f0abfc'],
 }
 
-const STYLE = `
+const style = (lines) => `
 text { font-family: 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif; font-size: 11px }
 .title { font-weight: 600; font-size: 13px }
 .ours { font-weight: 600 }
 .frame { fill: none }
-${rules(LIGHT)}
+${lines ? '.line { fill: none; stroke-width: 1.6 }\n' : ''}${rules(LIGHT, lines)}
 @media (prefers-color-scheme: dark) {
-${rules(DARK)}
+${rules(DARK, lines)}
 }`
 
 const ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-const escaped = (text) => String(text).replaceAll(/[&<>"]/g, (character) => ENTITIES[character])
-const round = (value) => Number(value.toFixed(1))
+export const escaped = (text) => String(text).replaceAll(/[&<>"]/g, (character) => ENTITIES[character])
+export const round = (value) => Number(value.toFixed(1))
 
 const PLUS = [-2, -7, 2, -7, 2, -2, 7, -2, 7, 2, 2, 2, 2, 7, -2, 7, -2, 2, -7, 2, -7, -2, -2, -2]
 
-/** Marks by number, of about the same size: they tell systems apart without colour. */
 const SHAPES = [
   (x, y, css) => `<circle class="${css}" cx="${x}" cy="${y}" r="6"/>`,
   (x, y, css) => `<rect class="${css}" x="${round(x - 5)}" y="${round(y - 5)}" width="10" height="10"/>`,
@@ -62,6 +72,12 @@ function polygon(css, x, y, corners) {
   const points = corners.map((offset, i) => round(offset + (i % 2 === 0 ? x : y)))
   return `<polygon class="${css}" points="${points.join(' ')}"/>`
 }
+
+/** The number of a system's colour and shape. */
+export const look = (number) => number % SHAPES.length
+
+/** A mark by its number, all of about the same size: they tell systems apart without colour. */
+export const mark = (number, x, y) => SHAPES[look(number)](x, y, `s${look(number)}`)
 
 /** Round numbers of a logarithmic axis: each 1, 2 and 5 while they are few, else powers of ten. */
 export function logTicks(low, high) {
@@ -85,125 +101,70 @@ export function ticks(low, high, count = 5) {
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)))
 }
 
-const overlap = (a, b) => a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h
-
-/** How far a point is from a box. */
-function distance(box, { x, y }) {
-  const across = Math.max(box.x - x, 0, x - box.x - box.w)
-  const along = Math.max(box.y - y, 0, y - box.y - box.h)
-  return Math.hypot(across, along)
-}
-
 /**
- * A place for a mark's name: near it, free of other marks and names, and not nearer to another mark, where there is
- * such a place.
- */
-function placeName(name, mark, marks, taken, frame) {
-  const w = name.length * CHARACTER
-  const h = 13
-  const { x, y } = mark
-  const boxes = []
-  for (const lift of [0, -8, 8, -16, 16, -24, 24, -32, 32]) {
-    boxes.push({ x: x + 10, y: y - h / 2 + lift, w, h }, { x: x - 10 - w, y: y - h / 2 + lift, w, h })
-    if (Math.abs(lift) >= 16) {
-      boxes.push({ x: x - w / 2, y: y - h / 2 + lift, w, h }, { x: x - 8, y: y - h / 2 + lift, w, h })
-      boxes.push({ x: x + 8 - w, y: y - h / 2 + lift, w, h })
-    }
-  }
-  const others = marks.filter((other) => other !== mark)
-  const cost = (box) => {
-    const near = distance(box, mark)
-    const covered = taken.filter((other) => overlap(box, other)).length
-    const outside =
-      box.x < frame.x || box.x + w > frame.x + frame.w || box.y < frame.y || box.y + h > frame.y + frame.h
-    const mistaken = others.filter((other) => distance(box, other) < near + 4).length
-    return near + 60 * covered + 30 * mistaken + (outside ? 500 : 0)
-  }
-  const costs = boxes.map(cost)
-  return boxes[costs.indexOf(Math.min(...costs))]
-}
-
-/** One panel, its corner at 0, 0. */
-function panel({ name, points }, order) {
-  const frame = {
-    x: MARGIN.left,
-    y: MARGIN.top,
-    w: WIDTH - MARGIN.left - MARGIN.right,
-    h: HEIGHT - MARGIN.top - MARGIN.bottom,
-  }
-  const seconds = points.map((point) => point.seconds)
-  const quality = points.map((point) => point.quality)
-  // A little air around the marks; differences of a fraction of a point must not look large.
-  const [left, right] = [Math.min(...seconds) / 1.6, Math.max(...seconds) * 1.6]
-  const middle = (Math.min(...quality) + Math.max(...quality)) / 2
-  const reach = Math.max(1, 0.65 * (Math.max(...quality) - Math.min(...quality)))
-  const [low, high] = [middle - reach, middle + reach]
-  const across = (s) => round(frame.x + (frame.w * Math.log(s / left)) / Math.log(right / left))
-  const up = (q) => round(frame.y + (frame.h * (high - q)) / (high - low))
-
-  const [end, floor] = [frame.x + frame.w, frame.y + frame.h]
-  const parts = [`<text class="title" x="${frame.x}" y="20">${escaped(name)}</text>`]
-  for (const tick of logTicks(left, right)) {
-    const x = across(tick)
-    parts.push(`<line class="grid" x1="${x}" y1="${frame.y}" x2="${x}" y2="${floor}"/>`)
-    parts.push(`<text class="faint" x="${x}" y="${floor + 15}" text-anchor="middle">${tick}</text>`)
-  }
-  for (const tick of ticks(low, high)) {
-    const y = up(tick)
-    parts.push(`<line class="grid" x1="${frame.x}" y1="${y}" x2="${end}" y2="${y}"/>`)
-    parts.push(`<text class="faint" x="${frame.x - 6}" y="${round(y + 4)}" text-anchor="end">${tick}</text>`)
-  }
-  parts.push(`<rect class="frame" x="${frame.x}" y="${frame.y}" width="${frame.w}" height="${frame.h}"/>`)
-  parts.push(
-    `<text class="faint" x="${round(frame.x + frame.w / 2)}" y="${floor + 32}" text-anchor="middle">training, seconds</text>`,
-    `<text class="faint" x="${end}" y="20" text-anchor="end">P@1, %</text>`,
-  )
-
-  const marks = points.map((point) => ({ ...point, x: across(point.seconds), y: up(point.quality) }))
-  const taken = marks.map(({ x, y }) => ({ x: x - 7, y: y - 7, w: 14, h: 14 }))
-  const names = []
-  for (const mark of marks) {
-    const number = order.indexOf(mark.system)
-    const css = `s${number % SHAPES.length}`
-    parts.push(
-      `<g><title>${escaped(`${mark.system}: ${mark.seconds.toPrecision(3)} s, P@1 ${mark.quality.toFixed(2)} %`)}</title>${SHAPES[number % SHAPES.length](mark.x, mark.y, css)}</g>`,
-    )
-    const box = placeName(mark.system, mark, marks, taken, frame)
-    taken.push(box)
-    const ours = number === 0 ? ' ours' : ''
-    names.push(
-      `<text class="${css}${ours}" x="${round(box.x)}" y="${round(box.y + 10)}">${escaped(mark.system)}</text>`,
-    )
-  }
-  return [...parts, ...names].join('\n')
-}
-
-/** The sets and marks of results: systems that were measured. */
-export function panelsOf(results) {
-  return results.sets.map((set) => ({
-    name: set.name,
-    points: set.systems
-      .filter((system) => system.best)
-      .map(({ name, best }) => ({ system: name, seconds: best.trainSeconds, quality: best.precision[1] })),
-  }))
-}
-
-/**
- * The picture.
+ * An axis from `low` to `high`: where a value stands as a share of the way, and its ticks.
  *
- * @param {{ name: string, points: { system: string, seconds: number, quality: number }[] }[]} panels
- * @param {string[]} order - All systems, ours first: their colours and shapes.
+ * @returns {{ at: (value: number) => number, ticks: number[] }}
  */
-export function chart(panels, order) {
-  const shown = panels.filter(({ points }) => points.length > 0)
-  const columns = Math.max(1, Math.min(3, shown.length))
-  const [width, height] = [columns * WIDTH, Math.max(1, Math.ceil(shown.length / columns)) * HEIGHT]
-  const groups = shown.map((one, i) => {
+export const plain = (low, high) => ({ at: (v) => (v - low) / (high - low), ticks: ticks(low, high) })
+export const logarithmic = (low, high) => ({
+  at: (v) => Math.log(v / low) / Math.log(high / low),
+  ticks: logTicks(low, high),
+})
+/** An axis on which these values stand at equal distances, in their order. */
+export const even = (values) => ({
+  at: (v) => (values.indexOf(v) + 0.5) / values.length,
+  ticks: values,
+})
+
+/**
+ * The axes of a panel: ready parts, and the functions that place values.
+ *
+ * @param {string} title
+ * @param {{ at, ticks, label: string }} x - An axis and what it shows.
+ * @param {{ at, ticks, label: string }} y
+ */
+export function axes(title, x, y) {
+  const across = (value) => round(FRAME.x + FRAME.w * x.at(value))
+  const up = (value) => round(FRAME.y + FRAME.h * (1 - y.at(value)))
+  const [end, floor] = [FRAME.x + FRAME.w, FRAME.y + FRAME.h]
+  const words = (at, height, anchor, text, css = 'faint') =>
+    `<text class="${css}" x="${at}" y="${height}"${anchor && ` text-anchor="${anchor}"`}>${escaped(text)}</text>`
+  const rule = (x1, y1, x2, y2) => `<line class="grid" x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}"/>`
+  const parts = [words(FRAME.x, 20, '', title, 'title')]
+  for (const tick of x.ticks) {
+    const at = across(tick)
+    parts.push(rule(at, FRAME.y, at, floor), words(at, floor + 15, 'middle', tick))
+  }
+  for (const tick of y.ticks) {
+    const at = up(tick)
+    parts.push(rule(FRAME.x, at, end, at), words(FRAME.x - 6, round(at + 4), 'end', tick))
+  }
+  parts.push(
+    `<rect class="frame" x="${FRAME.x}" y="${FRAME.y}" width="${FRAME.w}" height="${FRAME.h}"/>`,
+    words(round(FRAME.x + FRAME.w / 2), floor + 32, 'middle', x.label),
+    words(end, 20, 'end', y.label),
+  )
+  return { parts, across, up }
+}
+
+/** Panels side by side, up to three in a row, over a legend of `[name, number]` where there is one. */
+export function sheet(panels, { title, legend = [], lines = false }) {
+  const columns = Math.max(1, Math.min(3, panels.length))
+  const rows = Math.max(1, Math.ceil(panels.length / columns))
+  const [width, height] = [columns * WIDTH, rows * HEIGHT + (legend.length > 0 ? 24 : 0)]
+  const groups = panels.map((one, i) => {
     const [x, y] = [(i % columns) * WIDTH, Math.floor(i / columns) * HEIGHT]
-    return `<g transform="translate(${x} ${y})">\n${panel(one, order)}\n</g>`
+    return `<g transform="translate(${x} ${y})">\n${one}\n</g>`
   })
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="Training seconds against P@1 of each system on each data set">
-<style>${STYLE}
+  let x = FRAME.x
+  for (const [name, number] of legend) {
+    const y = height - 14
+    groups.push(mark(number, x, y), `<text x="${x + 11}" y="${y + 4}">${escaped(name)}</text>`)
+    x += 32 + Math.ceil(name.length * CHARACTER)
+  }
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escaped(title)}">
+<style>${style(lines)}
 </style>
 <rect class="ground" width="${width}" height="${height}"/>
 ${groups.join('\n')}

@@ -1,6 +1,7 @@
 // Results as text for people.
 
 import { geometricMean, MEASURES, tolerance } from './compare.mjs'
+import { table } from './record.mjs'
 import { OURS } from './systems.mjs'
 
 const NONE = '–'
@@ -22,15 +23,6 @@ const scaled = (value, factor) => (value === null ? NONE : digits(value * factor
 export function times(ratio) {
   if (ratio === null || ratio === undefined) return NONE
   return `${ratio >= 100 ? ratio.toFixed(0) : ratio.toFixed(ratio >= 10 ? 1 : 2)}×`
-}
-
-/** A Markdown table; the first column is text, the others are numbers. Cells are padded as the formatter wants it. */
-function table(head, rows) {
-  const widths = head.map((_, i) => Math.max(3, ...[head, ...rows].map((cells) => cells[i].length)))
-  const padded = (cells) =>
-    cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i])))
-  const rule = widths.map((width, i) => (i === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
-  return [padded(head), rule, ...rows.map(padded)].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
 const COLUMNS = [
