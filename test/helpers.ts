@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { AquilaError, Csr, type ErrorCode } from 'aquila-xmc'
+import { AquilaError, Csr, type ErrorCode, type Groups } from 'aquila-xmc'
 import { afterAll, expect } from 'vitest'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
@@ -36,6 +36,27 @@ export function matrix(rows: [number, number][][], cols: number): Csr {
     indices: Uint32Array.from(sorted, ([j]) => j),
     values: Float32Array.from(sorted, ([, v]) => v),
   })
+}
+
+export type Row = [number, number][]
+
+/** The rows of a matrix as `[column, value]`. */
+export function rowsOf(m: Csr): Row[] {
+  const { indptr, indices, values } = m.toArrays()
+  const entries = [...indices].map((j, n): [number, number] => [j, values[n] as number])
+  return Array.from({ length: m.rows }, (_, i) => entries.slice(indptr[i], indptr[i + 1]))
+}
+
+/** The groups of each sample. */
+export const groupsOf = (groups: Groups) => rowsOf(groups.memberships).map((row) => row.map(([j]) => j))
+
+/** The samples of each group. */
+export function membersOf(groups: Groups): number[][] {
+  const members = Array.from({ length: groups.size }, (): number[] => [])
+  groupsOf(groups).forEach((of, i) => {
+    for (const j of of) members[j]?.push(i)
+  })
+  return members
 }
 
 export interface Problem {
@@ -114,6 +135,38 @@ export async function expectError(
   expect(`${error.code}: ${error.message}`).toContain(code)
   expect(error.message).toMatch(message)
   return error
+}
+
+/**
+ * The most milliseconds that a call goes on after it was aborted, over several moments of aborting. Of each moment the
+ * best of three tries counts, for other work on the machine can only make it slower.
+ */
+export async function slowestEnd(
+  moments: readonly number[],
+  start: (signal: AbortSignal) => Promise<unknown>,
+): Promise<number> {
+  let slowest = 0
+  for (const moment of moments) {
+    let best = Number.POSITIVE_INFINITY
+    for (let tried = 0; tried < 3 && best > 50; tried++) {
+      const controller = new AbortController()
+      const reason = new Error('enough')
+      const running = start(controller.signal)
+      const ended = running.then(
+        () => undefined,
+        (error) => error,
+      )
+      await sleep(moment)
+      const since = performance.now()
+      controller.abort(reason)
+      const error = await ended
+      // What had ended by then says nothing.
+      best = Math.min(best, error === undefined ? 0 : performance.now() - since)
+      if (error !== undefined) expect(error).toBe(reason)
+    }
+    slowest = Math.max(slowest, best)
+  }
+  return slowest
 }
 
 /** A folder that goes away after the tests of this file. */

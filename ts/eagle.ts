@@ -3,14 +3,86 @@
 import type { AssignParameters, RefineParameters } from './generated/options.js'
 import { type Groups, groupsOf } from './groups.js'
 import { run } from './job.js'
-import { Csr, csrOf, type Features, featuresOf } from './matrix.js'
+import { Csr, csrOf, Dense, type Features, featuresOf } from './matrix.js'
+import type { Matrix } from './native/binding.cjs'
 import { native } from './native.js'
 import { type CallOptions, flag, flatten, optionsOf, specs } from './options.js'
+
+/** How {@link embed} works and what it returns. */
+export interface EmbedOptions extends AssignParameters {
+  /**
+   * Return dense embeddings, with all their zeros: 4 bytes for each label and feature.
+   * @defaultValue `false`
+   */
+  dense?: boolean | undefined
+}
+
+/** Embeddings of labels. */
+export interface Embedded<M extends Csr | Dense = Csr> {
+  /** Labels × features, each row of length 1; labels that no sample can have, have zeros only. */
+  embeddings: M
+  /** Seconds of the engine's work. */
+  seconds: number
+}
+
+/**
+ * Learns one vector over the features for each label from the groups that carry it: what those of their samples that
+ * have the label have in common (GRLR, the first half of {@link assign}). Of groups of one it is the mean row of the
+ * label. It serves to find labels like a sample or like each other, and as `labelVectors` of a training.
+ *
+ * @example
+ * ```ts
+ * const groups = Groups.random(x.rows, 4)
+ * const bags = await groups.aggregate(y)
+ * const { embeddings } = await eagle.embed(x, groups, bags)
+ * const assigned = await eagle.assign(x, groups, bags)
+ * const model = await XLinear.train(x, assigned.y, { labelVectors: embeddings })
+ * console.log(embeddings.rows === y.cols, embeddings.cols === x.cols) // true true
+ * ```
+ */
+export async function embed(
+  x: Csr | Features,
+  groups: Groups,
+  bags: Csr,
+  options: EmbedOptions & { dense: true },
+  call?: CallOptions,
+): Promise<Embedded<Dense>>
+export async function embed(
+  x: Csr | Features,
+  groups: Groups,
+  bags: Csr,
+  options?: EmbedOptions & { dense?: false | undefined },
+  call?: CallOptions,
+): Promise<Embedded>
+export async function embed(
+  x: Csr | Features,
+  groups: Groups,
+  bags: Csr,
+  options?: EmbedOptions,
+  call?: CallOptions,
+): Promise<Embedded<Csr | Dense>>
+export async function embed(
+  x: Csr | Features,
+  groups: Groups,
+  bags: Csr,
+  options?: EmbedOptions,
+  call?: CallOptions,
+): Promise<Embedded<Csr | Dense>> {
+  const { dense: wanted, ...rest } = optionsOf(options)
+  const dense = flag(wanted, 'dense', false)
+  const flat = flatten(rest, specs.assign)
+  const [rows, of, labels] = [featuresOf(x, 'x'), groupsOf(groups), csrOf(bags, 'bags')]
+  const found = await run(call, embed, (control) =>
+    native.embedLabels(rows, of, labels, flat, dense, control),
+  )
+  const embeddings = found.dense ? Dense.wrap(found.dense) : Csr.wrap(found.sparse as Matrix)
+  return { embeddings, seconds: found.seconds }
+}
 
 /** How {@link assign} works and what it returns. */
 export interface AssignOptions extends AssignParameters {
   /**
-   * Return the labels' embeddings too.
+   * Return the labels' embeddings too: the same that {@link embed} learns, without learning them twice.
    * @defaultValue `false`
    */
   embeddings?: boolean | undefined

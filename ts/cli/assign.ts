@@ -3,11 +3,9 @@
 import type { Command } from 'commander'
 import { assign as assignLabels } from '../eagle.js'
 import { writeNpz } from '../io.js'
-import { specs } from '../options.js'
 import {
   checkTarget,
-  count,
-  fallback,
+  embeddingOptions,
   type GroupedOptions,
   grouped,
   heavy,
@@ -68,14 +66,7 @@ export function addAssign(program: Command): void {
     .command('assign')
     .description('Give each label of each group to one of its samples (EAGLE).')
   heavy(
-    grouped(verb)
-      .option(
-        '--iterations <n>',
-        'rounds of the embeddings; 0 takes the mean of all samples',
-        count(0),
-        fallback(specs.assign, 'iterations'),
-      )
-      .option('--step <n>', 'how far each round goes', Number, fallback(specs.assign, 'step'))
+    embeddingOptions(grouped(verb))
       .requiredOption('--out <file.npz>', 'where to write the similarities, samples × labels')
       .option('--embeddings <file.npz>', "where to write the labels' embeddings, labels × features"),
   ).action(assign)

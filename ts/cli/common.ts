@@ -9,7 +9,7 @@ import { Groups } from '../groups.js'
 import { readNpy, readNpz, readXmc } from '../io.js'
 import { type Csr, Features } from '../matrix.js'
 import type { ParameterSpec } from '../native/binding.cjs'
-import type { CallOptions, FlatOptions, Progress } from '../options.js'
+import { type CallOptions, type FlatOptions, type Progress, specs } from '../options.js'
 
 /** A whole number from the command line. */
 export function count(min: number): (text: string) => number {
@@ -195,6 +195,19 @@ export function grouped(command: Command): Command {
     .option('--dense <file.npy>', 'dense block beside the sparse rows')
     .requiredOption('--groups <file.npz>', 'samples × groups')
     .requiredOption('--bags <file.npz>', "the groups' labels, groups × labels")
+}
+
+/** Adds how embeddings of labels are learned. */
+export function embeddingOptions(command: Command): Command {
+  const usual = (name: string) => fallback(specs.assign, name)
+  return command
+    .option(
+      '--iterations <n>',
+      'rounds of the embeddings; 0 takes the mean of all samples',
+      count(0),
+      usual('iterations'),
+    )
+    .option('--step <n>', 'how far each round goes', Number, usual('step'))
 }
 
 /** Reads groups and their labels. */

@@ -6,6 +6,7 @@ import { versions } from '../runtime.js'
 import { addAssign } from './assign.js'
 import { addBench } from './bench.js'
 import { fail } from './common.js'
+import { addEmbed } from './embed.js'
 import { addEvaluate } from './evaluate.js'
 import { addGroup } from './group.js'
 import { addInspect } from './inspect.js'
@@ -19,7 +20,17 @@ const program = new Command('aquila')
   // Set before the verbs are made, for they take it over.
   .exitOverride()
   .configureOutput({ outputError: () => {} })
-for (const add of [addTrain, addPredict, addEvaluate, addGroup, addAssign, addRefine, addInspect, addBench])
+for (const add of [
+  addTrain,
+  addPredict,
+  addEvaluate,
+  addGroup,
+  addEmbed,
+  addAssign,
+  addRefine,
+  addInspect,
+  addBench,
+])
   add(program)
 
 try {

@@ -2,13 +2,14 @@
 
 use crate::error::{IntoJs, Result};
 use crate::job::{self, Control};
-use crate::matrix::Matrix;
+use crate::matrix::{DenseMatrix, Matrix};
 use crate::params;
 use aquila::eagle::{self, AggregateParams, AssignParams, ClusterParams, Groups, RefineParams};
 use aquila::xlinear::TrainParams;
 use napi::Env;
 use napi::bindgen_prelude::Object;
 use napi_derive::napi;
+use std::time::Instant;
 
 /// Random groups of `size` samples, as a matrix samples × groups.
 #[napi(catch_unwind)]
@@ -83,6 +84,48 @@ pub fn assign_labels<'env>(
             y: Matrix::new(&env, assigned.y.into()),
             embeddings: assigned.embeddings.map(|e| Matrix::new(&env, e.into())),
             seconds: assigned.seconds,
+        })
+    })
+}
+
+/// Embeddings of labels, sparse or dense.
+#[napi(object, object_from_js = false)]
+pub struct Embedded {
+    /// Labels × features.
+    #[napi(ts_type = "Matrix | undefined")]
+    pub sparse: Option<Matrix>,
+    /// The same with all zeros.
+    #[napi(ts_type = "DenseMatrix | undefined")]
+    pub dense: Option<DenseMatrix>,
+    /// Seconds of the engine's work.
+    pub seconds: f64,
+}
+
+/// Learns the embeddings of labels.
+#[napi(catch_unwind, ts_return_type = "Promise<Embedded>")]
+pub fn embed_labels<'env>(
+    env: &'env Env,
+    x: &Matrix,
+    groups: &Matrix,
+    bags: &Matrix,
+    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
+    dense: bool,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
+    let params: AssignParams = params::read(&options)?;
+    let work = move |control: &aquila::Control| {
+        let groups = Groups::from_memberships(groups.sparse())?;
+        let since = Instant::now();
+        let sparse = eagle::embed(&x, &groups, bags.sparse(), &params, control)?;
+        let dense = dense.then(|| eagle::dense(&sparse, control)).transpose()?;
+        Ok((sparse, dense, since.elapsed().as_secs_f64()))
+    };
+    job::run(env, "embed", control, work, |env, (sparse, dense, seconds)| {
+        Ok(Embedded {
+            sparse: dense.is_none().then(|| Matrix::new(&env, sparse.into())),
+            dense: dense.map(|d| DenseMatrix::new(&env, d)),
+            seconds,
         })
     })
 }

@@ -3,16 +3,12 @@
 //! Formula: for every group `j` and label `k` of its bag, the sample `argmax_{i∈N_j} ⟨e_k, x_i⟩`, the first on a tie.
 //! Cost: that of the embeddings; labels in parallel, largest first.
 
-use super::grlr::Grlr;
 use super::groups::{Groups, union_of};
-use super::samples::Samples;
-use crate::control::{Control, Progress};
+use super::tasks::{each_label, matrix};
+use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::Result;
-use crate::params::{Kind, Params};
-use crate::xlinear::TrainRows;
-use rayon::prelude::*;
-use std::sync::Mutex;
+use crate::params::Kind;
 use std::time::Instant;
 
 crate::params! {
@@ -40,7 +36,6 @@ pub struct Assigned {
 }
 
 /// What one label's task found.
-#[derive(Default)]
 struct Found {
     /// (sample, similarity), ascending by sample.
     samples: Vec<(u32, f32)>,
@@ -59,80 +54,17 @@ pub fn assign(
     control: &Control,
 ) -> Result<Assigned> {
     let since = Instant::now();
-    params.check()?;
-    groups.check_rows(x.rows())?;
-    groups.check_bags(bags)?;
-    let x = x.as_csr();
-    control.install(|| {
-        let scaled = TrainRows::new(&x, params.normalize);
-        let samples = Samples::new(&scaled);
-        let rows = samples.view();
-        let carriers = bags.transpose();
-        let mut order: Vec<(usize, u32)> = (0..bags.cols() as u32)
-            .map(|k| {
-                (carriers.row(k as usize).iter().map(|(j, _)| groups.members(j as usize).len()).sum(), k)
-            })
-            .filter(|(samples, _)| *samples > 0)
-            .collect();
-        order.sort_unstable_by_key(|(samples, k)| (std::cmp::Reverse(*samples), *k));
-        let (work, done) = (order.iter().map(|o| o.0 as u64).sum::<u64>(), Mutex::new(0u64));
-        let mut found: Vec<(u32, Found)> = order
-            .par_iter()
-            .with_max_len(1)
-            .map_init(
-                || Grlr::new(rows),
-                |grlr, (samples, k)| {
-                    for (j, count) in carriers.row(*k as usize).iter().filter(|e| e.1 != 0.0) {
-                        grlr.add_group(groups.members(j as usize), count);
-                    }
-                    grlr.learn(params.iterations, f64::from(params.step), control)?;
-                    let similar = |(i, s): (u32, f32)| (i, if s == 0.0 { f32::MIN_POSITIVE } else { s });
-                    let mut found =
-                        Found { samples: grlr.best().into_iter().map(similar).collect(), ..Found::default() };
-                    // A sample of several groups may be chosen more than once: its best counts.
-                    found.samples.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-                    found.samples.dedup_by_key(|e| e.0);
-                    if with_embeddings {
-                        found.embedding = grlr.embedding();
-                    }
-                    grlr.clear();
-                    let mut done = done.lock().expect("no panic holds this lock");
-                    *done += *samples as u64;
-                    let seconds = since.elapsed().as_secs_f64();
-                    control.report(&Progress {
-                        stage: "assign",
-                        done: *done,
-                        total: work,
-                        rows: x.rows() as u64,
-                        labels: bags.cols() as u64,
-                        seconds,
-                        eta: seconds * (work - *done) as f64 / *done as f64,
-                    });
-                    Ok((*k, found))
-                },
-            )
-            .collect::<Result<_>>()?;
-        found.sort_unstable_by_key(|f| f.0);
-        let of = |part: fn(&Found) -> &[(u32, f32)]| {
-            let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-            let mut next = found.iter().peekable();
-            for k in 0..bags.cols() as u32 {
-                if let Some((_, found)) = next.next_if(|f| f.0 == k) {
-                    indices.extend(part(found).iter().map(|e| e.0));
-                    values.extend(part(found).iter().map(|e| e.1));
-                }
-                indptr.push(indices.len());
-            }
-            (indptr, indices, values)
-        };
-        let (indptr, indices, values) = of(|f| &f.samples);
-        let y = Csr::trusted(bags.cols(), x.rows(), indptr, indices, values).transpose();
-        let embeddings = with_embeddings.then(|| {
-            let (indptr, indices, values) = of(|f| &f.embedding);
-            Csr::trusted(bags.cols(), x.cols(), indptr, indices, values)
-        });
-        Ok(Assigned { y, embeddings, seconds: since.elapsed().as_secs_f64() })
-    })?
+    let found = each_label(x, groups, bags, params, "assign", control, |grlr| {
+        let similar = |(i, s): (u32, f32)| (i, if s == 0.0 { f32::MIN_POSITIVE } else { s });
+        let mut samples: Vec<_> = grlr.best().into_iter().map(similar).collect();
+        // A sample of several groups may be chosen more than once: its best counts.
+        samples.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+        samples.dedup_by_key(|e| e.0);
+        Found { samples, embedding: if with_embeddings { grlr.embedding() } else { Vec::new() } }
+    })?;
+    let y = matrix(bags.cols(), x.rows(), &found, |f| &f.samples).transpose();
+    let embeddings = with_embeddings.then(|| matrix(bags.cols(), x.cols(), &found, |f| &f.embedding));
+    Ok(Assigned { y, embeddings, seconds: since.elapsed().as_secs_f64() })
 }
 
 /// The baseline: every sample gets all labels of its groups, with their counts summed.

@@ -2,7 +2,7 @@
 //!
 //! A page has tags, its paragraphs have none. The data's way: samples stand in [`Groups`]; a group's labels are its
 //! *bag* (groups × labels, [`Groups::aggregate`] makes bags where true labels are known); [`grlr`](self) learns one
-//! embedding a label from the groups that carry it; [`assign`] gives each label of a group to the sample that
+//! embedding a label from the groups that carry it ([`embed`]); [`assign`] gives each label of a group to the sample that
 //! is most like the label's embedding. [`refine`] goes further: rankers and what groups say together make the labels of
 //! each group's samples probable or not. Any solver may learn from the result, and [`learn`] goes to a model at once.
 
@@ -10,6 +10,7 @@ mod advice;
 mod assign;
 mod candidates;
 mod company;
+mod embed;
 mod grlr;
 mod groups;
 mod learn;
@@ -17,9 +18,11 @@ mod posterior;
 mod refine;
 mod rules;
 mod samples;
+mod tasks;
 
 pub use advice::{Advice, GroupStatistics, advise, statistics};
 pub use assign::{AssignParams, Assigned, assign, union};
+pub use embed::{dense, embed};
 pub use groups::{AggregateParams, Groups, Merge};
 pub use learn::{GroupMethod, GroupParams, LearnParams, learn};
 pub use refine::{RefineParams, Refined, likeness, refine};

@@ -1,0 +1,52 @@
+//! Embeddings of labels that are known for groups only: GRLR alone, without an assignment.
+//!
+//! An embedding is a vector over the features, of length 1: what the samples of the label's groups that have the label
+//! are thought to have in common. Of groups of one it is the label vector that trees are made of (PIFA), so that it can
+//! take its place; similarities of samples to embeddings are products.
+
+use super::assign::AssignParams;
+use super::groups::Groups;
+use super::tasks::{each_label, matrix};
+use crate::control::Control;
+use crate::data::{Csr, Dense, Features};
+use crate::error::{Result, fail};
+
+/// Labels × features, each row of length 1; rows of labels without samples, or whose samples have no features, are
+/// empty.
+pub fn embed(
+    x: &Features,
+    groups: &Groups,
+    bags: &Csr,
+    params: &AssignParams,
+    control: &Control,
+) -> Result<Csr> {
+    let found = each_label(x, groups, bags, params, "embed", control, |grlr| grlr.embedding())?;
+    Ok(matrix(bags.cols(), x.cols(), &found, |embedding| embedding))
+}
+
+/// Embeddings with all their zeros, as exact search over dense vectors takes them.
+///
+/// They may be far larger than what they were learned from, so the control's limit of memory holds for them.
+pub fn dense(embeddings: &Csr, control: &Control) -> Result<Dense> {
+    let (labels, features) = (embeddings.rows(), embeddings.cols());
+    let bytes = 4 * labels as u128 * features as u128;
+    let limit = match control.memory_limit {
+        0 => isize::MAX as u64,
+        limit => limit,
+    };
+    if bytes > u128::from(limit) {
+        fail!(
+            MemoryLimit,
+            "{labels} dense embeddings of {features} features need {} MB, more than the limit of {} MB: raise the \
+             limit, or take sparse ones",
+            bytes.div_ceil(1 << 20),
+            limit >> 20
+        );
+    }
+    let mut values = vec![0f32; labels * features];
+    for (k, row) in embeddings.iter_rows().enumerate() {
+        control.check()?;
+        row.iter().for_each(|(f, v)| values[k * features + f as usize] = v);
+    }
+    Dense::new(labels, features, values)
+}

@@ -1,0 +1,65 @@
+// aquila embed
+
+import { extname } from 'node:path'
+import type { Command } from 'commander'
+import { embed as embedLabels } from '../eagle.js'
+import { writeNpy, writeNpz } from '../io.js'
+import { Dense } from '../matrix.js'
+import {
+  checkTarget,
+  embeddingOptions,
+  type GroupedOptions,
+  grouped,
+  heavy,
+  interruptible,
+  peakMemory,
+  print,
+  progress,
+  readGroups,
+  readRows,
+} from './common.js'
+
+interface Options extends GroupedOptions {
+  iterations: number
+  step: number
+}
+
+async function embed(options: Options): Promise<void> {
+  const { threads, json, iterations, step, out } = options
+  await interruptible(async (signal) => {
+    const call = { threads, signal }
+    await checkTarget(out)
+    const { x } = await readRows(options, call)
+    const { groups, bags } = await readGroups(options, call)
+    const { show, end } = progress(json)
+    const dense = extname(out) === '.npy'
+    const { embeddings, seconds } = await embedLabels(
+      x,
+      groups,
+      bags,
+      { iterations, step, dense },
+      { ...call, onProgress: show },
+    ).finally(end)
+    if (embeddings instanceof Dense) await writeNpy(out, embeddings, { signal })
+    else await writeNpz(out, embeddings, {}, { signal })
+    const { rows: labels, cols: features } = embeddings
+    const result = { labels, features, groups: groups.size, seconds: { total: seconds } }
+    print(json, { ...result, peakMemoryBytes: peakMemory(), out }, [
+      ['embedded', `${labels} labels in ${features} features, in ${out}`],
+      ['seconds', seconds.toFixed(2)],
+    ])
+  })
+}
+
+/** Adds the verb. */
+export function addEmbed(program: Command): void {
+  const verb = program
+    .command('embed')
+    .description('Learn a vector for each label from the groups that carry it.')
+  heavy(
+    embeddingOptions(grouped(verb)).requiredOption(
+      '--out <file>',
+      'where to write labels × features: .npz for sparse rows, .npy for dense ones',
+    ),
+  ).action(embed)
+}
