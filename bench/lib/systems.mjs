@@ -80,7 +80,8 @@ export async function peerVersions(python, folder) {
   }
 }
 
-const aquila = async (args, timeout) =>
+/** Runs a verb of the command line; what it printed. */
+export const aquila = async (args, timeout) =>
   JSON.parse(await call(process.execPath, [cli, ...args.map(String), '--json'], { timeout }))
 
 /** One turn of ours, through the command line. */
