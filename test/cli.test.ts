@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Csr, Dense, readNpz, writeNpy, writeNpz, writeXmc, XLinear } from 'aquila-xmc'
+import { type Csr, Dense, readNpy, readNpz, writeNpy, writeNpz, writeXmc, XLinear } from 'aquila-xmc'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { cli, cliPath, folder, hardProblem, problem, sleep, start } from './helpers.js'
 
@@ -165,6 +165,10 @@ describe('labels of groups', () => {
     )
     const [groups, labels, bags] = [await readNpz(g), await readNpz(y), await readNpz(b)]
     expect(made).toMatchObject({ samples: 600, groups: groups.cols, out: g, bags: b, bagLabels: bags.nnz })
+    expect(made.method).toBe('refine')
+    expect(made.reasons[0]).toMatch(/samples and .* labels in the mean/)
+    expect(made.statistics).toMatchObject({ groups: groups.cols, samples: 600, labels: 40 })
+    expect(made.statistics.labelsOfGroup).toBeCloseTo(bags.nnz / groups.cols, 9)
     expect(made.seconds.total).toBeGreaterThan(0)
     expect(made.peakMemoryBytes).toBeGreaterThan(1000)
     expect([groups.rows, groups.nnz, bags.rows, bags.cols]).toEqual([600, 600, groups.cols, 40])
@@ -222,6 +226,23 @@ describe('labels of groups', () => {
     expect(trained).toMatchObject({ rows: 600, labels: 40 })
   })
 
+  it('embeds them, sparse and dense', async () => {
+    await json('group', '--x', x, '--rule', 'random:4', '--out', g, '--y', y, '--bags', b)
+    const args = ['--x', x, '--groups', g, '--bags', b, '--iterations', '5']
+    const done = await json('embed', ...args, '--out', e)
+    expect(done).toMatchObject({ labels: 40, features: 140, groups: 150, out: e })
+    expect(done.seconds.total).toBeGreaterThan(0)
+    const sparse = await readNpz(e)
+    await json('assign', ...args, '--out', s, '--embeddings', place('same.npz'))
+    expect(sparse.toArrays()).toEqual((await readNpz(place('same.npz'))).toArrays())
+    await json('embed', ...args, '--out', place('E.npy'))
+    const dense = (await readNpy(place('E.npy'))).toArray()
+    for (const [k, f, v] of entries(sparse)) expect(dense[k * 140 + f]).toBe(v)
+    expect(dense.filter((v) => v !== 0).length).toBe(sparse.nnz)
+    const shown = await cli('embed', ...args, '--out', e)
+    expect(shown.stdout).toMatch(/^embedded +40 labels in 140 features, in .*E\.npz\nseconds +\d/)
+  })
+
   it('refines them, and learns from them at once', async () => {
     await json('group', '--x', x, '--rule', 'random:4', '--out', g, '--y', y, '--bags', b)
     const args = ['--x', x, '--groups', g, '--bags', b]
@@ -269,7 +290,7 @@ describe('labels of groups', () => {
     const made = await cli('group', '--x', x, '--rule', 'random:4', '--out', g, '--y', y, '--bags', b)
     expect(made).toMatchObject({ code: 0, stderr: '' })
     expect(made.stdout).toMatch(
-      /^groups +150 of 600 samples, in .*G\.npz\nbags +\d+ labels of groups, in .*B\.npz\n$/,
+      /^groups +150 of 600 samples, in .*G\.npz\nbags +\d+ labels of groups, in .*B\.npz\nadvice: refine +Groups have 4\.0 samples.*\n/,
     )
     const assigned = await cli('assign', '--x', x, '--groups', g, '--bags', b, '--out', s)
     expect(assigned.code).toBe(0)
@@ -282,7 +303,17 @@ describe('help', () => {
   it('names every verb and every parameter', async () => {
     const { code, stdout } = await cli('--help')
     expect(code).toBe(0)
-    for (const verb of ['train', 'predict', 'evaluate', 'group', 'assign', 'refine', 'inspect', 'bench'])
+    for (const verb of [
+      'train',
+      'predict',
+      'evaluate',
+      'group',
+      'embed',
+      'assign',
+      'refine',
+      'inspect',
+      'bench',
+    ])
       expect(stdout).toContain(`  ${verb} `)
     const train = await cli('train', '--help')
     for (const name of ['tree.maxLeaf=100', 'solver.cp=1', 'group.method=refine', '--memory-limit'])

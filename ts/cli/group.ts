@@ -59,6 +59,7 @@ async function group(options: Options): Promise<void> {
       options.y === undefined
         ? undefined
         : await groups.aggregate(await readNpz(options.y, call), { merge }, call)
+    const advice = made && (await groups.advise(x, made, call))
     await writeNpz(out, groups.memberships, {}, { signal })
     if (made !== undefined && bags !== undefined) await writeNpz(bags, made, {}, { signal })
     const bagLabels = made?.nnz
@@ -69,11 +70,15 @@ async function group(options: Options): Promise<void> {
       peakMemoryBytes: peakMemory(),
       out,
     }
-    print(json, { ...result, ...(bags !== undefined && { bags, bagLabels }) }, [
+    print(json, { ...result, ...(bags !== undefined && { bags, bagLabels, ...advice }) }, [
       ['groups', `${groups.size} of ${groups.samples} samples, in ${out}`],
       ...(bags === undefined
         ? []
         : ([['bags', `${bagLabels} labels of groups, in ${bags}`]] as [string, string][])),
+      ...(advice?.reasons ?? []).map((reason, i): [string, string] => [
+        i === 0 ? `advice: ${advice?.method}` : '',
+        reason,
+      ]),
     ])
   })
 }
@@ -83,7 +88,9 @@ export function addGroup(program: Command): void {
   heavy(
     program
       .command('group')
-      .description('Put samples into groups, and their labels into bags: for experiments.')
+      .description(
+        'Put samples into groups and their labels into bags, for experiments, and say how to learn from them.',
+      )
       .requiredOption('--x <file.npz>', 'samples × features')
       .requiredOption('--rule <rule>', 'random:SIZE, or kmeans:SIZE for clusters of at most SIZE')
       .option('--noise <share>', 'the share of clustered samples that change places at random', share, 0)

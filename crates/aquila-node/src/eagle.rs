@@ -43,8 +43,8 @@ pub fn aggregate_labels<'env>(
 ) -> Result<Object<'env>> {
     let params: AggregateParams = params::read(&options)?;
     let (groups, y) = (groups.features()?, y.features()?);
-    let work = move |_: &aquila::Control| {
-        Groups::from_memberships(groups.sparse())?.aggregate(y.sparse(), params.merge)
+    let work = move |control: &aquila::Control| {
+        Groups::from_memberships(groups.sparse())?.aggregate_under(y.sparse(), params.merge, control)
     };
     job::run(env, "aggregate", control, work, |env, bags| Ok(Matrix::new(&env, bags.into())))
 }
@@ -214,8 +214,8 @@ pub fn advise_groups<'env>(
     control: &mut Control,
 ) -> Result<Object<'env>> {
     let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
-    let work = move |_: &aquila::Control| {
-        eagle::advise(&x, &Groups::from_memberships(groups.sparse())?, bags.sparse())
+    let work = move |control: &aquila::Control| {
+        eagle::advise(&x, &Groups::from_memberships(groups.sparse())?, bags.sparse(), control)
     };
     job::run(env, "advise", control, work, |_, advice| {
         let s = advice.statistics;
@@ -246,7 +246,8 @@ pub fn union_labels<'env>(
     control: &mut Control,
 ) -> Result<Object<'env>> {
     let (groups, bags) = (groups.features()?, bags.features()?);
-    let work =
-        move |_: &aquila::Control| eagle::union(&Groups::from_memberships(groups.sparse())?, bags.sparse());
+    let work = move |control: &aquila::Control| {
+        eagle::union(&Groups::from_memberships(groups.sparse())?, bags.sparse(), control)
+    };
     job::run(env, "union", control, work, |env, y| Ok(Matrix::new(&env, y.into())))
 }

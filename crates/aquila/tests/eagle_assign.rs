@@ -2,7 +2,9 @@
 
 mod common;
 
-use aquila::eagle::{AssignParams, Assigned, ClusterParams, Groups, Merge, assign, union};
+use aquila::eagle::{
+    AssignParams, Assigned, ClusterParams, Groups, Merge, advise, assign, dense as with_zeros, embed, union,
+};
 use aquila::tree::{Cut, Pifa};
 use aquila::{Control, Csr, ErrorCode, Features};
 use common::{Lists, Rng, control, csr, lists, random_rows, refused};
@@ -94,6 +96,8 @@ fn run(x: &Csr, groups: &Groups, bags: &Csr, iterations: u32, threads: usize) ->
     let mut found =
         assign(&x.clone().into(), groups, bags, &params, true, &Control::with_threads(threads)).unwrap();
     found.seconds = 0.0;
+    let alone = embed(&x.clone().into(), groups, bags, &params, &Control::with_threads(threads)).unwrap();
+    assert_eq!(Some(&alone), found.embeddings.as_ref());
     found
 }
 
@@ -148,7 +152,7 @@ proptest! {
         let bags = groups.aggregate(&truth, Merge::Set).unwrap();
         let found = run(&x, &groups, &bags, 20, 1);
         prop_assert_eq!(&found, &run(&x, &groups, &bags, 20, 3));
-        let all = union(&groups, &bags).unwrap();
+        let all = union(&groups, &bags, &Control::default()).unwrap();
         for (i, row) in found.y.iter_rows().enumerate() {
             prop_assert!(row.indices.iter().all(|k| all.row(i).indices.contains(k)));
         }
@@ -167,7 +171,7 @@ proptest! {
         let y = csr(9, &random_rows(&mut rng, 30, 9, 0.3));
         prop_assert_eq!(&Groups::from_memberships(&groups.memberships()).unwrap(), &groups);
         let (list, set) = (groups.aggregate(&y, Merge::List).unwrap(), groups.aggregate(&y, Merge::Set).unwrap());
-        let all = union(&groups, &list).unwrap();
+        let all = union(&groups, &list, &Control::default()).unwrap();
         for j in 0..12 {
             for k in 0..9u32 {
                 let count = groups.members(j).iter().filter(|i| y.row(**i as usize).indices.contains(&k)).count();
@@ -347,4 +351,43 @@ fn what_does_not_fit_is_refused() {
     // Nothing to do is no error.
     let nobody = Groups::from_lists(2, Vec::<Vec<u32>>::new()).unwrap();
     assert_eq!(go(&nobody, &Csr::new(0, 4, vec![0], vec![], vec![]).unwrap(), &p).unwrap().y.nnz(), 0);
+}
+
+#[test]
+fn dense_embeddings_are_the_sparse_ones_within_the_limit() {
+    let mut rng = Rng::new(5);
+    let x = csr(12, &random_rows(&mut rng, 40, 12, 0.3));
+    let groups = random_groups(&mut rng, 40, 15);
+    let y = csr(5, &random_rows(&mut rng, 40, 5, 0.3));
+    let mut control = Control::default();
+    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let sparse = embed(&x.into(), &groups, &bags, &AssignParams::default(), &control).unwrap();
+    let dense = with_zeros(&sparse, &control).unwrap();
+    for k in 0..5 {
+        let row = sparse.row(k);
+        let value = |f: u32| row.iter().find(|e| e.0 == f).map_or(0.0, |e| e.1);
+        assert_eq!(dense.row(k), (0..12).map(value).collect::<Vec<_>>());
+    }
+    control.memory_limit = 4 * 5 * 12;
+    assert!(with_zeros(&sparse, &control).is_ok());
+    control.memory_limit -= 1;
+    refused(with_zeros(&sparse, &control), ErrorCode::MemoryLimit, &["5 dense embeddings of 12 features"]);
+}
+
+#[test]
+fn work_that_was_cancelled_ends() {
+    let mut rng = Rng::new(6);
+    let x: Features = csr(12, &random_rows(&mut rng, 40, 12, 0.3)).into();
+    let groups = random_groups(&mut rng, 40, 15);
+    let y = csr(5, &random_rows(&mut rng, 40, 5, 0.3));
+    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let stopped = Control::default();
+    stopped.cancel_flag().store(true, std::sync::atomic::Ordering::Relaxed);
+    let params = AssignParams::default();
+    refused(groups.aggregate_under(&y, Merge::Set, &stopped), ErrorCode::Cancelled, &[]);
+    refused(union(&groups, &bags, &stopped), ErrorCode::Cancelled, &[]);
+    refused(advise(&x, &groups, &bags, &stopped), ErrorCode::Cancelled, &[]);
+    refused(embed(&x, &groups, &bags, &params, &stopped), ErrorCode::Cancelled, &[]);
+    refused(assign(&x, &groups, &bags, &params, true, &stopped), ErrorCode::Cancelled, &[]);
+    refused(Groups::kmeans(&x, &ClusterParams::default(), &stopped), ErrorCode::Cancelled, &[]);
 }

@@ -39,7 +39,7 @@ fn run(x: &Features, groups: &Groups, bags: &Csr, params: &RefineParams, control
 
 /// Every answer: confidences in (0, 1], labels of the sample's groups only, each label of a group at least once.
 fn holds(found: &Csr, groups: &Groups, bags: &Csr) {
-    let all = union(groups, bags).unwrap();
+    let all = union(groups, bags, &Control::default()).unwrap();
     for (i, (row, allowed)) in found.iter_rows().zip(all.iter_rows()).enumerate() {
         for (k, v) in row.iter() {
             assert!(v > 0.0 && v <= 1.0, "sample {i}, label {k}: {v}");
@@ -94,7 +94,7 @@ fn groups_of_like_samples_are_seen_and_all_their_candidates_kept() {
     let found = run(&x, &groups, &bags, &RefineParams::default(), &control(2, 0));
     assert!(found.likeness > 0.16, "{}", found.likeness);
     assert_eq!(found.threshold, 0.0);
-    assert_eq!(found.y.indices(), union(&groups, &bags).unwrap().indices());
+    assert_eq!(found.y.indices(), union(&groups, &bags, &Control::default()).unwrap().indices());
     holds(&found.y, &groups, &bags);
 }
 
@@ -248,11 +248,11 @@ fn advice_follows_from_what_groups_are_like() {
     let x = Features::from(csr(2, &[0, 0, 1, 1, 0].map(|j| vec![(j, 1.0)])));
     let groups = Groups::from_lists(5, [vec![0, 1], vec![2, 3], vec![]]).unwrap();
     let bags = csr(4, &[vec![(0, 1.0), (1, 2.0)], vec![(0, 1.0), (2, 0.0)], vec![(3, 1.0)]]);
-    let s = statistics(&x, &groups, &bags).unwrap();
+    let s = statistics(&x, &groups, &bags, &Control::default()).unwrap();
     assert_eq!((s.groups, s.samples, s.size, s.largest), (2, 4, 2.0, 2));
     assert_eq!((s.labels_of_group, s.labels, s.lone_labels, s.common_labels), (1.5, 2, 1, 1));
     assert!((s.likeness - 1.0).abs() < 1e-9);
-    let advice = advise(&x, &groups, &bags).unwrap();
+    let advice = advise(&x, &groups, &bags, &Control::default()).unwrap();
     assert_eq!((advice.method, advice.statistics), (GroupMethod::Refine, s));
     let said = advice.reasons.join(" ");
     for part in
@@ -263,12 +263,16 @@ fn advice_follows_from_what_groups_are_like() {
 
     let mixed = Groups::from_lists(5, [vec![0, 2], vec![1, 3]]).unwrap();
     let two = csr(4, &[vec![(0, 1.0)], vec![(1, 1.0)]]);
-    assert!(advise(&x, &mixed, &two).unwrap().reasons[1].contains("no more alike"));
+    assert!(advise(&x, &mixed, &two, &Control::default()).unwrap().reasons[1].contains("no more alike"));
     let ones = Groups::from_lists(5, (0..5).map(|i| vec![i])).unwrap();
     let of_ones = csr(1, &vec![vec![(0, 1.0)]; 5]);
-    let advice = advise(&x, &ones, &of_ones).unwrap();
+    let advice = advise(&x, &ones, &of_ones, &Control::default()).unwrap();
     assert_eq!((advice.method, advice.reasons.len()), (GroupMethod::Union, 1));
-    let none = advise(&x, &ones, &csr(1, &vec![Vec::new(); 5])).unwrap();
+    let none = advise(&x, &ones, &csr(1, &vec![Vec::new(); 5]), &Control::default()).unwrap();
     assert!(none.reasons[0].contains("nothing to learn"));
-    refused(advise(&x, &groups, &two), ErrorCode::ShapeMismatch, &["3 groups", "2 rows"]);
+    refused(
+        advise(&x, &groups, &two, &Control::default()),
+        ErrorCode::ShapeMismatch,
+        &["3 groups", "2 rows"],
+    );
 }

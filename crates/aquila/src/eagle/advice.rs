@@ -3,6 +3,7 @@
 use super::groups::Groups;
 use super::learn::GroupMethod;
 use super::refine::likeness;
+use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::Result;
 
@@ -41,9 +42,11 @@ pub struct Advice {
 }
 
 /// Looks at groups and their labels. Cost: one pass over the samples' entries.
-pub fn statistics(x: &Features, groups: &Groups, bags: &Csr) -> Result<GroupStatistics> {
+pub fn statistics(x: &Features, groups: &Groups, bags: &Csr, control: &Control) -> Result<GroupStatistics> {
     groups.check_bags(bags)?;
+    control.check()?;
     let likeness = likeness(x, groups)?;
+    control.check()?;
     let filled = || (0..groups.len()).filter(|j| !groups.members(*j).is_empty());
     let mut carried = vec![0usize; bags.cols()];
     filled().for_each(|j| {
@@ -66,8 +69,8 @@ pub fn statistics(x: &Features, groups: &Groups, bags: &Csr) -> Result<GroupStat
 
 /// Says which method suits these groups. On every set and kind of groups that we measured refinement was best, so that
 /// it is advised but where there is nothing to refine.
-pub fn advise(x: &Features, groups: &Groups, bags: &Csr) -> Result<Advice> {
-    let s = statistics(x, groups, bags)?;
+pub fn advise(x: &Features, groups: &Groups, bags: &Csr, control: &Control) -> Result<Advice> {
+    let s = statistics(x, groups, bags, control)?;
     let mut reasons = Vec::new();
     let method = if s.largest <= 1 || s.labels == 0 {
         reasons.push(if s.labels == 0 {

@@ -1,5 +1,6 @@
 //! Which samples stand in which groups.
 
+use crate::control::Control;
 use crate::data::{Csr, Row};
 use crate::error::{Result, fail};
 use crate::params::Kind;
@@ -111,10 +112,15 @@ impl Groups {
 
     /// The bags of known labels: `GᵀY`, non-zero entries of `y` counting as 1; groups × labels.
     pub fn aggregate(&self, y: &Csr, merge: Merge) -> Result<Csr> {
+        self.aggregate_under(y, merge, &Control::default())
+    }
+
+    /// The same, that can be cancelled.
+    pub fn aggregate_under(&self, y: &Csr, merge: Merge, control: &Control) -> Result<Csr> {
         if y.rows() != self.samples {
             fail!(ShapeMismatch, "the groups have {} samples but y has {} rows", self.samples, y.rows());
         }
-        let counts = sum_rows((0..self.len()).map(|j| self.members(j)), y, |_| 1.0);
+        let counts = sum_rows((0..self.len()).map(|j| self.members(j)), y, |_| 1.0, control)?;
         if merge == Merge::List {
             return Ok(counts);
         }
@@ -146,8 +152,14 @@ impl Groups {
 
 /// Samples × labels: the labels of a sample's groups, with their counts summed.
 pub(super) fn union_of(groups: &Groups, bags: &Csr) -> Csr {
+    union_under(groups, bags, &Control::default()).expect("nobody cancels it")
+}
+
+/// The same, that can be cancelled.
+pub(super) fn union_under(groups: &Groups, bags: &Csr, control: &Control) -> Result<Csr> {
     let memberships = groups.memberships();
-    sum_rows(memberships.iter_rows().map(|of_sample| of_sample.indices), bags, |count| count)
+    control.check()?;
+    sum_rows(memberships.iter_rows().map(|of_sample| of_sample.indices), bags, |count| count, control)
 }
 
 /// For each list the sum of these rows of `of`, whose non-zero entries count with this value, above 0.
@@ -155,10 +167,12 @@ pub(super) fn sum_rows<'a>(
     lists: impl Iterator<Item = &'a [u32]>,
     of: &Csr,
     value: impl Fn(f32) -> f32,
-) -> Csr {
+    control: &Control,
+) -> Result<Csr> {
     let mut sums = vec![0f32; of.cols()];
     let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
     for list in lists {
+        control.check()?;
         let begin = indices.len();
         for i in list {
             for (j, v) in of.row(*i as usize).iter().filter(|e| e.1 != 0.0) {
@@ -172,5 +186,5 @@ pub(super) fn sum_rows<'a>(
         values.extend(indices[begin..].iter().map(|j| std::mem::take(&mut sums[*j as usize])));
         indptr.push(indices.len());
     }
-    Csr::trusted(indptr.len() - 1, of.cols(), indptr, indices, values)
+    Ok(Csr::trusted(indptr.len() - 1, of.cols(), indptr, indices, values))
 }

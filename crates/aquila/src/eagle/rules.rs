@@ -52,7 +52,10 @@ impl Groups {
         let depth = depth.min(x.rows().next_power_of_two().trailing_zeros());
         let x = x.as_csr();
         let rows = TrainRows::new(&x, true);
-        let points = Points::new(rows.to_csr());
+        control.check()?;
+        let scaled = rows.to_csr();
+        control.check()?;
+        let points = Points::new(scaled);
         let empty: Vec<u32> = (0..x.rows() as u32).filter(|i| x.row(*i as usize).is_empty()).collect();
         let how = Bisection { spherical: true, iterations: 20, sample: 20_000 };
         let mut lists = vec![Vec::new(); 1 << depth];

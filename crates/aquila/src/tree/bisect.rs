@@ -65,7 +65,7 @@ impl Bisection {
             self.settle(points, &chosen[..m], if m < most { COARSE } else { FINE }, &mut rounds, control)?;
         }
         if m < n {
-            halve(points, &chosen, &rounds.direction, &mut rounds.keys);
+            halve(points, &chosen, &rounds.direction, &mut rounds.keys, control)?;
         }
         let mut left: Vec<u32> = rounds.keys.iter().map(|k| chosen[*k as u32 as usize]).collect();
         let mut right = left.split_off(n / 2);
@@ -108,8 +108,7 @@ impl Bisection {
         control: &Control,
     ) -> Result<()> {
         for _ in 0..self.iterations {
-            control.check()?;
-            halve(points, chosen, &rounds.direction, &mut rounds.keys);
+            halve(points, chosen, &rounds.direction, &mut rounds.keys, control)?;
             let moved = rounds.move_rows(points, chosen);
             self.turn(rounds, chosen.len());
             if moved * enough <= chosen.len() {
@@ -182,10 +181,20 @@ impl Rounds {
 
 /// Scores the chosen rows and partitions them: after it the first half of `keys` holds the lower half by (score,
 /// place); a key's low 32 bits are the place in `chosen`.
-fn halve(points: &Points, chosen: &[u32], direction: &[f32], keys: &mut Vec<u64>) {
+fn halve(
+    points: &Points,
+    chosen: &[u32],
+    direction: &[f32],
+    keys: &mut Vec<u64>,
+    control: &Control,
+) -> Result<()> {
     keys.clear();
     keys.resize(chosen.len(), 0);
     let key = |(place, out): (usize, &mut u64)| {
+        // A million rows take longer than a cancelled call may.
+        if control.is_cancelled() {
+            return;
+        }
         let bits = points.dot(chosen[place] as usize, direction).to_bits();
         let ordered = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
         *out = u64::from(ordered) << 32 | place as u64;
@@ -195,8 +204,10 @@ fn halve(points: &Points, chosen: &[u32], direction: &[f32], keys: &mut Vec<u64>
     } else {
         keys.iter_mut().enumerate().for_each(key);
     }
+    control.check()?;
     let half = chosen.len() / 2;
     if half > 0 {
         keys.select_nth_unstable(half);
     }
+    Ok(())
 }

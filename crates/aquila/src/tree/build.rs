@@ -96,6 +96,7 @@ pub(crate) fn halves(
     let (left, right) = how.split(&points, Rng::new(&[control.seed, node]), control)?;
     let (left, right) = rayon::join(|| points.subset(&left), || points.subset(&right));
     drop(points);
+    control.check()?;
     let (first, second) = leaves.split_at_mut(leaves.len() / 2);
     let (a, b) = rayon::join(
         || halves(left, how, node * 2, first, control),
