@@ -44,33 +44,35 @@ pub(super) fn each_label<T: Send>(
             .collect();
         order.sort_unstable_by_key(|(samples, k)| (std::cmp::Reverse(*samples), *k));
         let (work, done) = (order.iter().map(|o| o.0 as u64).sum::<u64>(), Mutex::new(0u64));
+        // As many as threads; a new one for each label would cost more than most labels.
+        let idle: Mutex<Vec<Grlr<'_>>> = Mutex::default();
         let mut found: Vec<(u32, T)> = order
             .par_iter()
             .with_max_len(1)
-            .map_init(
-                || Grlr::new(rows),
-                |grlr, (samples, k)| {
-                    for (j, count) in carriers.row(*k as usize).iter().filter(|e| e.1 != 0.0) {
-                        grlr.add_group(groups.members(j as usize), count);
-                    }
-                    grlr.learn(params.iterations, f64::from(params.step), control)?;
-                    let found = take(grlr);
-                    grlr.clear();
-                    let mut done = done.lock().expect("no panic holds this lock");
-                    *done += *samples as u64;
-                    let seconds = since.elapsed().as_secs_f64();
-                    control.report(&Progress {
-                        stage,
-                        done: *done,
-                        total: work,
-                        rows: x.rows() as u64,
-                        labels: bags.cols() as u64,
-                        seconds,
-                        eta: seconds * (work - *done) as f64 / *done as f64,
-                    });
-                    Ok((*k, found))
-                },
-            )
+            .map(|(samples, k)| {
+                let ready = idle.lock().expect("no panic holds this lock").pop();
+                let mut grlr = ready.unwrap_or_else(|| Grlr::new(rows));
+                for (j, count) in carriers.row(*k as usize).iter().filter(|e| e.1 != 0.0) {
+                    grlr.add_group(groups.members(j as usize), count);
+                }
+                grlr.learn(params.iterations, f64::from(params.step), control)?;
+                let found = take(&grlr);
+                grlr.clear();
+                idle.lock().expect("no panic holds this lock").push(grlr);
+                let mut done = done.lock().expect("no panic holds this lock");
+                *done += *samples as u64;
+                let seconds = since.elapsed().as_secs_f64();
+                control.report(&Progress {
+                    stage,
+                    done: *done,
+                    total: work,
+                    rows: x.rows() as u64,
+                    labels: bags.cols() as u64,
+                    seconds,
+                    eta: seconds * (work - *done) as f64 / *done as f64,
+                });
+                Ok((*k, found))
+            })
             .collect::<Result<_>>()?;
         found.sort_unstable_by_key(|f| f.0);
         control.check()?;
