@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { logTicks, ticks } from '../bench/lib/chart.mjs'
 import { bestOf, compare, geometricMean, tolerance } from '../bench/lib/compare.mjs'
+import { crowd } from '../bench/lib/crowd.mjs'
+import { curves } from '../bench/lib/curves.mjs'
 import { generate, shape } from '../bench/lib/generator.mjs'
 import { BEGIN, digits, END, fill, markdown, section, times } from '../bench/lib/report.mjs'
 import { panelsOf, scatter } from '../bench/lib/scatter.mjs'
@@ -236,6 +238,51 @@ describe('the picture', () => {
   })
 })
 
+describe('curves', () => {
+  const points = [1, 2, 4].map((x) => ({ x, y: x * x, sd: x / 4 }))
+  const lines = [
+    { name: 'a<', points },
+    { name: 'b', points: points.slice(0, 1) },
+  ]
+
+  it('are well-formed on every kind of axis, with a legend', () => {
+    for (const kind of ['plain', 'log', 'even']) {
+      const panel = { name: '&', x: { label: 'x', kind }, y: { label: 'y' }, lines }
+      const svg = curves([panel, panel], ['a<', 'b'], 'what & why')
+      expectWellFormed(svg)
+      expect(svg).not.toMatch(/NaN|Infinity|undefined/)
+      expect(svg.split('>a&lt;</text>').length).toBe(2)
+      expect(svg).toContain('a&lt;, 4: 16 ± 1')
+    }
+  })
+
+  it('bear equal values, one point, none', () => {
+    const flat = [3, 3].map((x) => ({ x, y: 0 }))
+    for (const points of [flat, flat.slice(1), []]) {
+      const panel = { name: 'x', x: { label: 'x' }, y: { label: 'y' }, lines: [{ name: 'a', points }] }
+      const svg = curves([panel], ['a'], 't')
+      expectWellFormed(svg)
+      expect(svg).not.toMatch(/NaN|Infinity|undefined/)
+    }
+  })
+})
+
+describe('the crowd', () => {
+  it('is the same for the same seed, in rows of length 1 with ascending ids', () => {
+    const { x, y } = crowd({ samples: 200, labels: 50 })
+    expect(crowd({ samples: 200, labels: 50 })).toEqual({ x, y })
+    expect(crowd({ samples: 200, labels: 50, seed: 1 }).x.indices).not.toEqual(x.indices)
+    for (const { indptr, indices, rows, cols } of [x, y])
+      for (let i = 0; i < rows; i++) {
+        const row: number[] = Array.from(indices.subarray(indptr[i], indptr[i + 1]))
+        expect(row.length).toBeGreaterThan(0)
+        expect(row.every((id, n) => id < cols && (n === 0 || id > (row[n - 1] as number)))).toBe(true)
+      }
+    const length = x.values.subarray(0, x.indptr[1]).reduce((sum: number, v: number) => sum + v * v, 0)
+    expect(length).toBeCloseTo(1, 5)
+  })
+})
+
 describe('the generator', () => {
   const small = generate(0.002, 3)
 
@@ -306,7 +353,74 @@ describe('the command', () => {
     expect(readFileSync(readme, 'utf8')).toContain(`(results/${svg})`)
   })
 
+  it('measures labels of groups, and goes on where it was', async () => {
+    const out = join(dir, 'groups')
+    const args = ['bench/groups.mjs', '--features', dir, '--out', out, '--sets', 'tiny']
+    const rules = ['--rules', 'random:2,random:4,kmeans:8+0.5', '--methods', 'union,refine']
+    const run = await node(...args, ...rules, '--seeds', '2')
+    expect([run.code, run.stderr]).toEqual([0, ''])
+    const names = readdirSync(out).sort()
+    expect(names.map((name) => name.replace(/^\d{4}-\d\d-\d\d/, ''))).toEqual([
+      '-groups-random.svg',
+      '-groups.json',
+      '-groups.md',
+      '-groups.svg',
+    ])
+    const path = join(out, names[1] as string)
+    const text = readFileSync(path, 'utf8')
+    expect(text).not.toContain(dir)
+    // Two seeds of the samples' own labels, and of three rules by two methods.
+    const [{ runs }] = JSON.parse(text).sets
+    expect(runs.length).toBe(14)
+    const p1 = (rule: string, method: string) =>
+      runs.find((one: { rule: string; method: string }) => one.rule === rule && one.method === method)
+        .precision[0]
+    expect(p1('none', 'oracle')).toBeGreaterThan(p1('random:4', 'union'))
+    expect(p1('random:2', 'refine')).toBeGreaterThan(p1('random:4', 'union'))
+    for (const svg of [names[0], names[3]]) expectWellFormed(readFileSync(join(out, svg as string), 'utf8'))
+    expect(readFileSync(join(out, names[2] as string), 'utf8')).toMatch(/\| kmeans:8\+0\.5 \|/)
+
+    const more = await node(
+      ...args,
+      '--rules',
+      'random:2',
+      '--methods',
+      'eagle',
+      '--seeds',
+      '1',
+      '--resume',
+      path,
+    )
+    expect([more.code, more.stdout.split('\n').length]).toEqual([0, 3])
+    expect(JSON.parse(readFileSync(path, 'utf8')).sets[0].runs.length).toBe(15)
+    const other = await node(...args, '--merge', 'list', '--resume', path)
+    expect([other.code, other.stderr]).toEqual([1, expect.stringMatching(/of --merge set/)])
+  }, 60_000)
+
+  it('measures assignment by size', async () => {
+    const out = join(dir, 'scale')
+    const sizes = ['--samples', '500,1000', '--sizes', '2,4', '--labels', '100']
+    const run = await node('bench/scale.mjs', ...sizes, '--out', out)
+    expect([run.code, run.stderr]).toEqual([0, ''])
+    const [json, , svg] = readdirSync(out).sort()
+    const { points } = JSON.parse(readFileSync(join(out, json as string), 'utf8'))
+    expect(points.map(({ samples, size }: { samples: number; size: number }) => [samples, size])).toEqual([
+      [500, 2],
+      [500, 4],
+      [1000, 2],
+      [1000, 4],
+    ])
+    expectWellFormed(readFileSync(join(out, svg as string), 'utf8'))
+  }, 60_000)
+
   it.each([
+    [['bench/groups.mjs'], /--features/],
+    [['bench/groups.mjs', '--features', dir, '--rules', 'random'], /received random/],
+    [['bench/groups.mjs', '--features', dir, '--rules', 'random:2+0.5'], /received random:2\+0\.5/],
+    [['bench/groups.mjs', '--features', dir, '--methods', 'best'], /methods of union, .* received best/],
+    [['bench/groups.mjs', '--features', dir, '--resume', join(dir, 'no.json')], /no such file/],
+    [['bench/simulation.mjs', '--rounds', '0'], /--rounds/],
+    [['bench/scale.mjs', '--sizes', '0'], /--sizes/],
     [['bench/run.mjs'], /--features/],
     [['bench/run.mjs', '--features', join(dir, 'none')], /no such folder/],
     [['bench/run.mjs', '--features', root], /no set/],

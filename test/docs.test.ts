@@ -15,6 +15,8 @@ const pages = [
   'CHANGELOG.md',
   'examples/README.md',
   'docs/ARCHITECTURE.md',
+  'bench/README.md',
+  'docs/algorithms/eagle.md',
   'docs/algorithms/refinement.md',
   ...guides,
 ]
