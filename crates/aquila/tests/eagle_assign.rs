@@ -220,6 +220,10 @@ fn a_label_whose_samples_cancel_still_finds_an_answer() {
     let found = run(&x, &groups, &bags, 20, 1);
     assert_eq!(found.y.nnz(), 10);
     assert!((0..10).all(|j| found.y.row(2 * j).indices == [0]), "all on the side of the first");
+    // With two labels in each group, each finds its own side.
+    let both = csr(2, &vec![vec![(0, 1.0), (1, 1.0)]; 10]);
+    let found = run(&x, &groups, &both, 20, 1);
+    assert!((0..20).all(|i| found.y.row(i).indices == [(i % 2) as u32]), "one label a side");
     // Two labels, one of which stands alone in a group, are told apart.
     let groups =
         Groups::from_lists(20, (0..9).map(|j| vec![2 * j, 2 * j + 1]).chain([vec![18], vec![19]])).unwrap();

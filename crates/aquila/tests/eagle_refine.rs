@@ -102,14 +102,16 @@ fn groups_of_like_samples_are_seen_and_all_their_candidates_kept() {
 fn likeness_is_the_excess_of_cosines() {
     let rows: Lists = [0, 0, 1, 1].map(|j| vec![(j, 2.0)]).to_vec();
     let x = Features::from(csr(2, &rows));
-    let of = |lists: Vec<Vec<u32>>| likeness(&x, &Groups::from_lists(4, lists).unwrap()).unwrap();
+    let of = |lists: Vec<Vec<u32>>| {
+        likeness(&x, &Groups::from_lists(4, lists).unwrap(), &Control::default()).unwrap()
+    };
     // Of the six pairs two are equal, the others at right angles: 1/3 at random.
     assert!((of(vec![vec![0, 1], vec![2, 3]]) - 1.0).abs() < 1e-9);
     assert_eq!(of(vec![vec![0, 2], vec![1, 3]]), 0.0);
     assert!((of(vec![vec![0, 1], vec![2], vec![3, 0]]) - (0.5 - 1.0 / 3.0) / (2.0 / 3.0)).abs() < 1e-9);
     assert_eq!(of(vec![vec![0], vec![], vec![2]]), 0.0);
     let short = Groups::from_lists(3, [vec![0]]).unwrap();
-    refused(likeness(&x, &short), ErrorCode::ShapeMismatch, &["4 rows", "3 samples"]);
+    refused(likeness(&x, &short, &Control::default()), ErrorCode::ShapeMismatch, &["4 rows", "3 samples"]);
 }
 
 #[test]

@@ -44,9 +44,7 @@ pub struct Advice {
 /// Looks at groups and their labels. Cost: one pass over the samples' entries.
 pub fn statistics(x: &Features, groups: &Groups, bags: &Csr, control: &Control) -> Result<GroupStatistics> {
     groups.check_bags(bags)?;
-    control.check()?;
-    let likeness = likeness(x, groups)?;
-    control.check()?;
+    let likeness = likeness(x, groups, control)?;
     let filled = || (0..groups.len()).filter(|j| !groups.members(*j).is_empty());
     let mut carried = vec![0usize; bags.cols()];
     filled().for_each(|j| {

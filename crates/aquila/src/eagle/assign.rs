@@ -3,7 +3,7 @@
 //! Formula: for every group `j` and label `k` of its bag, the sample `argmax_{i∈N_j} ⟨e_k, x_i⟩`, the first on a tie.
 //! Cost: that of the embeddings; labels in parallel, largest first.
 
-use super::groups::{Groups, union_under};
+use super::groups::{Groups, union_of};
 use super::tasks::{each_label, matrix};
 use crate::control::Control;
 use crate::data::{Csr, Features};
@@ -70,5 +70,5 @@ pub fn assign(
 /// The baseline: every sample gets all labels of its groups, with their counts summed.
 pub fn union(groups: &Groups, bags: &Csr, control: &Control) -> Result<Csr> {
     groups.check_bags(bags)?;
-    union_under(groups, bags, control)
+    union_of(groups, bags, control)
 }

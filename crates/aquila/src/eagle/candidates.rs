@@ -4,6 +4,7 @@
 //! label (its groups, its rate) lies together, with the way to the sample's place and back for what concerns a sample.
 
 use super::groups::{Groups, union_of};
+use crate::control::Control;
 use crate::data::Csr;
 use crate::error::{Result, fail};
 use rayon::prelude::*;
@@ -34,8 +35,8 @@ struct Segments {
 }
 
 impl Candidates {
-    pub fn new(groups: &Groups, bags: &Csr) -> Result<Self> {
-        let by_sample = union_of(groups, bags);
+    pub fn new(groups: &Groups, bags: &Csr, control: &Control) -> Result<Self> {
+        let by_sample = union_of(groups, bags, control)?;
         let nnz = by_sample.nnz();
         if nnz > u32::MAX as usize {
             fail!(
@@ -52,6 +53,7 @@ impl Candidates {
         let mut next = starts.clone();
         let (mut samples, mut place, mut pair) = (vec![0; nnz], vec![0; nnz], vec![0; nnz]);
         for i in 0..by_sample.rows() {
+            control.check()?;
             for at in by_sample.indptr()[i]..by_sample.indptr()[i + 1] {
                 let to = &mut next[by_sample.indices()[at] as usize];
                 (samples[*to], place[*to], pair[at]) = (i as u32, at as u32, *to as u32);
@@ -62,6 +64,7 @@ impl Candidates {
         let segments = (0..bags.cols())
             .into_par_iter()
             .map(|k| {
+                control.check()?;
                 let of_label = &samples[starts[k]..starts[k + 1]];
                 let mut out = Segments::default();
                 for (j, _) in carriers.row(k).iter().filter(|e| e.1 != 0.0) {
@@ -74,9 +77,9 @@ impl Candidates {
                         out.ends.push(out.members.len() as u32);
                     }
                 }
-                out
+                Ok(out)
             })
-            .collect();
+            .collect::<Result<_>>()?;
         Ok(Self { by_sample, starts, samples, place, pair, segments })
     }
 

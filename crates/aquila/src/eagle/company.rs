@@ -127,7 +127,7 @@ mod tests {
         let y = Csr::new(n as usize, 12, indptr, indices, ones).unwrap();
         let groups = Groups::from_lists(n as usize, lists).unwrap();
         let bags = groups.aggregate(&y, Merge::Set).unwrap();
-        let pairs = Candidates::new(&groups, &bags).unwrap();
+        let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
         let likely = (0..pairs.len()).map(|_| rng.below(1000) as f32 / 1000.0).collect();
         (groups, bags, likely, pairs)
     }
@@ -192,7 +192,7 @@ mod tests {
         let groups = Groups::from_lists(80, (0..40).map(|j| vec![2 * j, 2 * j + 1])).unwrap();
         let bags =
             Csr::new(40, 2, (0..=40).map(|j| 2 * j).collect(), [0, 1].repeat(40), vec![1.0; 80]).unwrap();
-        let pairs = Candidates::new(&groups, &bags).unwrap();
+        let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
         let mut likely: Vec<f32> = (0..160).map(|at| if at % 2 == 0 { 0.9 } else { 0.1 }).collect();
         (likely[158], likely[159]) = (0.5, 0.5);
         let said = company(&pairs, &likely, &halves(&groups), &Control::default()).unwrap();

@@ -126,14 +126,17 @@ impl<'a> Grlr<'a> {
     }
 
     /// Learns the embedding; afterwards [`Grlr::best`] and [`Grlr::embedding`] tell it.
-    pub fn learn(&mut self, iterations: u32, step: f64, control: &Control) -> Result<()> {
+    ///
+    /// Where all samples cancel out, `turn` says which of the first group's samples takes the place of their sum: labels
+    /// that the same groups carry must not all begin at the same one.
+    pub fn learn(&mut self, iterations: u32, step: f64, turn: usize, control: &Control) -> Result<()> {
         control.check()?;
         self.path = Path::default();
         self.points.clear();
         // Only the counts' proportions matter, and large ones would leave the range of f32.
         let most = self.groups.iter().fold(0f32, |m, g| m.max(g.count));
         self.groups.iter_mut().for_each(|g| g.count /= most);
-        let length = self.begin();
+        let length = self.begin(turn);
         control.check()?;
         if length == 0.0 {
             self.select(0.0); // the first of each group: all are alike
@@ -178,7 +181,7 @@ impl<'a> Grlr<'a> {
     }
 
     /// Sums all samples into `R`, and scores them; returns the sum's length, 0 where no sample has features.
-    fn begin(&mut self) -> f64 {
+    fn begin(&mut self, turn: usize) -> f64 {
         let mut begin = 0;
         for group in &self.groups {
             for (k, member) in (begin..).zip(&self.members[begin..group.end]) {
@@ -201,7 +204,19 @@ impl<'a> Grlr<'a> {
             return squared.sqrt();
         }
         let with_features = |m: &&Member| self.x.row(m.sample).1.iter().any(|v| *v != 0.0);
-        let Some(first) = self.members.iter().find(with_features).map(|m| m.sample) else { return 0.0 };
+        // Of the first group that has samples with features.
+        let mut begin = 0;
+        let starts: Vec<u32> = self
+            .groups
+            .iter()
+            .map(|g| self.members[std::mem::replace(&mut begin, g.end)..g.end].iter())
+            .map(|members| members.filter(with_features).map(|m| m.sample).collect())
+            .find(|starts: &Vec<u32>| !starts.is_empty())
+            .unwrap_or_default();
+        if starts.is_empty() {
+            return 0.0;
+        }
+        let first = starts[turn % starts.len()];
         self.clear_sums();
         let x = self.x;
         let (idx, val) = x.row(first);

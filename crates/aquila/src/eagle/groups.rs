@@ -151,12 +151,7 @@ impl Groups {
 }
 
 /// Samples × labels: the labels of a sample's groups, with their counts summed.
-pub(super) fn union_of(groups: &Groups, bags: &Csr) -> Csr {
-    union_under(groups, bags, &Control::default()).expect("nobody cancels it")
-}
-
-/// The same, that can be cancelled.
-pub(super) fn union_under(groups: &Groups, bags: &Csr, control: &Control) -> Result<Csr> {
+pub(super) fn union_of(groups: &Groups, bags: &Csr, control: &Control) -> Result<Csr> {
     let memberships = groups.memberships();
     control.check()?;
     sum_rows(memberships.iter_rows().map(|of_sample| of_sample.indices), bags, |count| count, control)

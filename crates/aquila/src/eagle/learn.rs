@@ -86,7 +86,7 @@ pub fn learn(
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
     let (y, params) = match how.method {
-        GroupMethod::Union => (union_of(groups, bags), params.clone()),
+        GroupMethod::Union => (union_of(groups, bags, control)?, params.clone()),
         GroupMethod::Eagle => {
             let assigned = assign(x, groups, bags, &AssignParams::default(), false, control)?;
             (assigned.y, params.clone())

@@ -110,6 +110,9 @@ pub(super) fn posterior(
             .zip(pairs.members_by_label(&mut told))
             .enumerate();
         parts.for_each_init(Vec::new, |none, (k, ((own, heard), told))| {
+            if control.is_cancelled() {
+                return; // what comes out is never looked at
+            }
             let (places, expected) = (pairs.places(k), rates.expected[k] as f32);
             let shift = if sweep == 0 {
                 let share = expected / own.len().max(1) as f32;
@@ -146,6 +149,7 @@ pub(super) fn posterior(
             span.iter_mut().for_each(|v| *v = needed(all - *v));
         });
     }
+    control.check()?;
     let parts = pairs.by_label(&mut own).into_par_iter().zip(pairs.by_label(&mut heard)).enumerate();
     parts.for_each(|(k, (out, heard))| {
         for ((v, h), at) in out.iter_mut().zip(heard).zip(pairs.places(k)) {
@@ -173,7 +177,7 @@ mod tests {
         let y = Csr::new(400, 5, indptr.collect(), indices, ones).unwrap();
         let groups = Groups::random(400, size, seed).unwrap();
         let bags = groups.aggregate(&y, merge).unwrap();
-        let pairs = Candidates::new(&groups, &bags).unwrap();
+        let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
         let rates = Rates::new(&groups, &bags, &pairs);
         let mut evidence = vec![0f32; pairs.len()];
         for i in 0..400 {
@@ -206,7 +210,7 @@ mod tests {
     fn a_sample_with_one_candidate_has_it() {
         let groups = Groups::from_lists(3, [vec![0, 1, 2]]).unwrap();
         let bags = Csr::new(1, 1, vec![0, 1], vec![0], vec![2.0]).unwrap();
-        let pairs = Candidates::new(&groups, &bags).unwrap();
+        let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
         let rates = Rates::new(&groups, &bags, &pairs);
         assert_eq!(rates.expected, [2.0]);
         // Whatever counts and evidence say: a sample of a group with labels has at least one.

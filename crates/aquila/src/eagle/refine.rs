@@ -95,18 +95,21 @@ const STREAM: u64 = 0x666f_6c64_7300;
 /// random pairs, as a share of what is possible. 0 in random groups, 1 in groups of equal samples.
 ///
 /// Cost: the entries of all groups' samples.
-pub fn likeness(x: &Features, groups: &Groups) -> Result<f64> {
+pub fn likeness(x: &Features, groups: &Groups, control: &Control) -> Result<f64> {
     groups.check_rows(x.rows())?;
     let x = x.as_csr();
-    Ok(likeness_of(&TrainRows::new(&x, true), groups))
+    let rows = TrainRows::new(&x, true);
+    control.check()?;
+    likeness_of(&rows, groups, control)
 }
 
-fn likeness_of(rows: &TrainRows<'_>, groups: &Groups) -> f64 {
+fn likeness_of(rows: &TrainRows<'_>, groups: &Groups, control: &Control) -> Result<f64> {
     // Σ over pairs of ⟨x, z⟩ is ‖Σ x‖² less the diagonal.
     let mut sum = vec![0f64; rows.cols()];
     let mut pairs_of = |members: &mut dyn Iterator<Item = u32>| {
         let (mut touched, mut n, mut own) = (Vec::new(), 0f64, 0f64);
         for i in members {
+            control.check()?;
             let (indices, values) = rows.row(i as usize);
             n += 1.0;
             for (j, v) in indices.iter().zip(values) {
@@ -116,16 +119,17 @@ fn likeness_of(rows: &TrainRows<'_>, groups: &Groups) -> f64 {
             }
         }
         let all: f64 = touched.iter().map(|j| std::mem::take(&mut sum[*j as usize]).powi(2)).sum();
-        (all - own, n * (n - 1.0))
+        Ok((all - own, n * (n - 1.0)))
     };
-    let (all, pairs) = pairs_of(&mut (0..rows.rows() as u32));
+    let (all, pairs) = pairs_of(&mut (0..rows.rows() as u32))?;
     let random = if pairs > 0.0 { all / pairs } else { 0.0 };
     let (mut all, mut pairs) = (0.0, 0.0);
     for j in 0..groups.len() {
-        let (a, p) = pairs_of(&mut groups.members(j).iter().copied());
+        let (a, p) = pairs_of(&mut groups.members(j).iter().copied())?;
         (all, pairs) = (all + a, pairs + p);
     }
-    if pairs > 0.0 && random < 1.0 { ((all / pairs - random) / (1.0 - random)).clamp(0.0, 1.0) } else { 0.0 }
+    let likeness = if pairs > 0.0 && random < 1.0 { (all / pairs - random) / (1.0 - random) } else { 0.0 };
+    Ok(likeness.clamp(0.0, 1.0))
 }
 
 /// The confidence of labels in the mean, each weighing as much as it does in training.
@@ -171,9 +175,9 @@ pub fn refine(
     let x = x.as_csr();
     let rows = TrainRows::new(&x, true);
     let (pairs, rates, likeness) = control.install(|| -> Result<_> {
-        let pairs = Candidates::new(groups, bags)?;
+        let pairs = Candidates::new(groups, bags, control)?;
         let rates = Rates::new(groups, bags, &pairs);
-        Ok((pairs, rates, likeness_of(&rows, groups)))
+        Ok((pairs, rates, likeness_of(&rows, groups, control)?))
     })??;
     let threshold = params.threshold * (1.0 - likeness / ALIKE).max(0.0) as f32;
 

@@ -55,7 +55,10 @@ pub(super) fn each_label<T: Send>(
                 for (j, count) in carriers.row(*k as usize).iter().filter(|e| e.1 != 0.0) {
                     grlr.add_group(groups.members(j as usize), count);
                 }
-                grlr.learn(params.iterations, f64::from(params.step), control)?;
+                let first = carriers.row(*k as usize).iter().find(|e| e.1 != 0.0);
+                let turn =
+                    first.map_or(0, |(j, _)| bags.row(j as usize).indices.partition_point(|other| other < k));
+                grlr.learn(params.iterations, f64::from(params.step), turn, control)?;
                 let found = take(&grlr);
                 grlr.clear();
                 idle.lock().expect("no panic holds this lock").push(grlr);
