@@ -55,6 +55,7 @@ const text = [
   interfaces('TrainParameters', 'The parameters of training.', specs.train, {
     tree: 'How labels become a tree.',
     solver: 'How the classifiers are learned.',
+    overlap: 'Whether and how labels hang under several leaves.',
     model: 'What the model keeps.',
   }),
   interfaces('PredictParameters', 'How a row is looked up.', specs.predict, {}),

@@ -52,7 +52,14 @@ describe('the whole way', () => {
       '5',
       ...more,
     )
-    expect(Object.keys(trained.seconds)).toEqual(['labelVectors', 'tree', 'layers', 'layout', 'total'])
+    expect(Object.keys(trained.seconds)).toEqual([
+      'labelVectors',
+      'tree',
+      'overlap',
+      'layers',
+      'layout',
+      'total',
+    ])
     expect(trained).toMatchObject({ rows: 600, features: 140, labels: 40 })
     expect(trained.layers.at(-1)).toBe(40)
     for (const bytes of ['peakMemoryBytes', 'forecastBytes', 'modelBytes'])

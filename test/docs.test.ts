@@ -17,6 +17,7 @@ const pages = [
   'docs/ARCHITECTURE.md',
   'bench/README.md',
   'docs/algorithms/eagle.md',
+  'docs/algorithms/overlap.md',
   'docs/algorithms/refinement.md',
   ...guides,
 ]

@@ -68,6 +68,8 @@ export interface TrainSeconds {
   labelVectors: number
   /** The label tree. */
   tree: number
+  /** Finding further leaves of labels, the matchers' learning included; 0 without overlap. */
+  overlap: number
   /** The classifiers of all layers. */
   layers: number
   /** The model's layout in memory. */
@@ -92,6 +94,8 @@ export interface ModelInfo {
   labels: number
   /** Number of slots: at least one for each label. */
   slots: number
+  /** Number of labels with more than one slot. */
+  several: number
   /** Columns of each layer, root first. */
   layers: number[]
   /** Number of stored weights. */

@@ -23,7 +23,10 @@ async function inspect(path: string, options: Options): Promise<void> {
     print(options.json, { ...info, labelNames: names, ...verified }, [
       ['file', `${path}, ${size(info.bytes)}, format version ${info.version}`],
       ['features', String(info.features)],
-      ['labels', `${info.labels} in ${info.slots} slots${names ? ', named' : ''}`],
+      [
+        'labels',
+        `${info.labels} in ${info.slots} slots${info.several ? `, ${info.several} in several leaves` : ''}${names ? ', named' : ''}`,
+      ],
       ['tree', `${info.layers.join(' > ')} columns`],
       ['weights', String(info.weights)],
       ['seed', String(info.seed)],

@@ -127,7 +127,7 @@ async function train(options: Options): Promise<void> {
       ['tree', `${layers.join(' > ')} columns`],
       [
         'seconds',
-        `${seconds.total.toFixed(2)} (label vectors ${seconds.labelVectors.toFixed(2)}, tree ${seconds.tree.toFixed(2)}, layers ${seconds.layers.toFixed(2)}, layout ${seconds.layout.toFixed(2)})`,
+        `${seconds.total.toFixed(2)} (label vectors ${seconds.labelVectors.toFixed(2)}, tree ${seconds.tree.toFixed(2)}, overlap ${seconds.overlap.toFixed(2)}, layers ${seconds.layers.toFixed(2)}, layout ${seconds.layout.toFixed(2)})`,
       ],
       ['peak memory', `${size(peakMemoryBytes)} (forecast ${size(forecastBytes)})`],
     ])

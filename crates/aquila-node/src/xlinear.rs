@@ -32,6 +32,8 @@ pub struct Info {
     pub labels: u32,
     /// Number of slots.
     pub slots: u32,
+    /// Number of labels with more than one slot.
+    pub several: u32,
     /// Columns of each layer, root layer first.
     pub layers: Vec<u32>,
     /// Number of stored weights.
@@ -60,6 +62,8 @@ pub struct Report {
     pub label_vectors: f64,
     /// Seconds of the tree.
     pub tree: f64,
+    /// Seconds of finding further leaves of labels.
+    pub overlap: f64,
     /// Seconds of the layers' classifiers.
     pub layers: f64,
     /// Seconds of the layout.
@@ -235,6 +239,7 @@ fn trained(env: &Env, model: Model, report: TrainReport) -> Trained {
     let report = Report {
         label_vectors: report.label_vectors,
         tree: report.tree,
+        overlap: report.overlap,
         layers: report.layers,
         layout: report.layout,
         total: report.total,
@@ -321,6 +326,7 @@ impl ModelHandle {
             features: info.features as u32,
             labels: info.labels as u32,
             slots: info.slots as u32,
+            several: info.several as u32,
             layers: info.layers.iter().map(|c| *c as u32).collect(),
             weights: info.weights as f64,
             bytes: info.bytes as f64,

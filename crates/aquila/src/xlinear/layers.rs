@@ -14,7 +14,7 @@ use crate::control::{Control, Progress};
 use crate::error::Result;
 use crate::kernels::dcd::{self, DualLoss, Step};
 use crate::linear::REST;
-use crate::tree::TreeLayer;
+use crate::tree::{NODE, TreeLayer};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -33,6 +33,8 @@ pub struct LayerJob<'a> {
     pub more: Option<&'a Positives>,
     /// Whether the positives' values weigh their costs.
     pub weighted: bool,
+    /// Learn parents with slots alone: the others are known.
+    pub leaves_alone: bool,
 }
 
 /// What all tasks share.
@@ -46,6 +48,8 @@ pub struct Trainer<'a> {
     pub format: WeightFormat,
     /// Threads, seed, cancellation, progress.
     pub control: &'a Control,
+    /// What progress calls it.
+    pub stage: &'static str,
     /// Labels of the input, for progress.
     pub labels: usize,
     /// Columns of all layers, for progress.
@@ -97,7 +101,7 @@ impl Trainer<'_> {
                         let now = before + (*done as f64 / total.max(1) as f64 * columns as f64) as u64;
                         let share = now as f64 / self.columns.max(1) as f64;
                         self.control.report(&Progress {
-                            stage: "layers",
+                            stage: self.stage,
                             done: now,
                             total: self.columns,
                             rows: self.rows.rows() as u64,
@@ -122,7 +126,11 @@ impl Trainer<'_> {
         let mut tasks = Vec::new();
         for (job, j) in jobs.iter().enumerate() {
             for parent in 0..j.layer.parents() {
-                let blocks = j.layer.children(parent).len().div_ceil(LANES);
+                let children = &j.layer.labels[j.layer.children(parent)];
+                if j.leaves_alone && children.iter().all(|l| *l == NODE) {
+                    continue;
+                }
+                let blocks = children.len().div_ceil(LANES);
                 let rows = match j.number {
                     0 => self.rows.rows(),
                     _ => {

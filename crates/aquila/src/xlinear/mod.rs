@@ -4,11 +4,13 @@ mod block;
 mod file;
 mod layers;
 mod layout;
+mod learn;
 mod model;
 mod node;
 mod params;
 mod positives;
 mod relevance;
+mod rounds;
 mod search;
 mod tables;
 mod train;
@@ -19,8 +21,8 @@ pub use block::{Block, LANES};
 pub use model::{Model, ModelInfo, ModelParts, Ranked};
 pub(crate) use node::TrainRows;
 pub use params::{
-    Loss, ModelParams, Negatives, PredictParams, Relevance, RelevanceNorm, ScoreForm, SolverParams,
-    SplitKind, TrainParams, TreeParams, VectorCut, VectorKind,
+    Loss, Merge, ModelParams, Negatives, OverlapParams, PredictParams, Relevance, RelevanceNorm, ScoreForm,
+    SolverParams, SplitKind, TrainParams, TreeParams, VectorCut, VectorKind,
 };
 pub use search::{Allowed, Scope, Searcher};
 pub use train::{TrainInputs, TrainReport, forecast, train};

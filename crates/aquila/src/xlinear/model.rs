@@ -3,7 +3,7 @@
 use super::file::{self, Bytes, Kind, Sections, Writer};
 use super::layout::{LayerShape, Shape, first_chunks, lay_out};
 use super::tables::{LayerTables, U32s};
-use super::{Block, TrainParams, WeightFormat};
+use super::{Block, Merge, TrainParams, WeightFormat};
 use crate::control::Control;
 use crate::error::{Error, ErrorCode, Result, fail};
 use crate::kernels::postings::{ByteCodes, CodeKind, PAD};
@@ -60,6 +60,8 @@ pub struct ModelInfo {
     pub labels: usize,
     /// Number of slots: leaves' columns, at least one a label.
     pub slots: usize,
+    /// Number of labels with more than one slot.
+    pub several: usize,
     /// Columns of each layer, root layer first.
     pub layers: Vec<usize>,
     /// Number of stored weights.
@@ -144,6 +146,7 @@ impl Model {
             features: self.features,
             labels: self.labels,
             slots: self.slots,
+            several: if self.one_slot() { 0 } else { self.slots_of().several() },
             layers: self.shape.layers.iter().map(|l| l.columns).collect(),
             weights: self.weights,
             bytes: self.bytes.len() as u64,
@@ -190,6 +193,11 @@ impl Model {
     /// Whether every label has one slot, so that nothing is merged.
     pub(super) fn one_slot(&self) -> bool {
         self.slots == self.labels
+    }
+
+    /// How the scores of a label's slots become its own.
+    pub(super) fn merge(&self) -> Merge {
+        self.parts.params.overlap.merge
     }
 
     /// Whether rows are scaled to length 1.

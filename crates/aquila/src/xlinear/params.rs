@@ -139,12 +139,50 @@ crate::params! {
         pub max_weights: u32 = 0, "solver.maxWeights", Kind::Integer { min: 0.0, max: MANY };
         /// Rows without the label to learn from: tfn (its siblings'), man (those the matcher sends there), tfn+man.
         pub negatives: Negatives = Negatives::Siblings, "solver.negatives", Kind::Choice(Negatives::TEXTS);
-        /// Beam of the matcher where it chooses negatives.
+        /// Beam of the matcher where it chooses negatives or counts rows for overlap.
         pub matcher_beam: u32 = 10, "solver.matcherBeam", Kind::Integer { min: 1.0, max: 65536.0 };
         /// off, induce (relevances summed up the tree weigh the positives) or leaves (in the last layer only).
         pub relevance: Relevance = Relevance::Off, "solver.relevance", Kind::Choice(Relevance::TEXTS);
         /// none, l1, l2 or max: scaling of a row's relevances in each layer.
         pub relevance_norm: RelevanceNorm = RelevanceNorm::None, "solver.relevanceNorm", Kind::Choice(RelevanceNorm::TEXTS);
+    }
+}
+
+crate::choice! {
+    /// How the scores of a label's leaves become the label's score.
+    pub enum Merge {
+        /// The mean over all leaves of the label. One that the search did not reach counts for what it can have scored at
+        /// most, the least score of the beam, though never for more than the mean of those reached.
+        All = "all",
+        /// The mean over the leaves reached.
+        Average = "average",
+        /// The largest.
+        Max = "max",
+        /// Their sum.
+        Sum = "sum",
+    }
+}
+
+crate::params! {
+    /// Whether and how labels hang under several leaves.
+    pub struct OverlapParams {
+        /// Most leaves of a label, each with weights of its own; 1 leaves every label where the tree has it. 2 nearly
+        /// doubles training, model and prediction; more seldom pays.
+        pub copies: u32 = 1, "overlap.copies", Kind::Integer { min: 1.0, max: 1000.0 };
+        /// Most times that labels are hung anew by where the layers above send their rows; ends early where nothing
+        /// changes.
+        pub rounds: u32 = 1, "overlap.rounds", Kind::Integer { min: 1.0, max: 100.0 };
+        /// Whether the layers above learn anew once labels have further leaves. Without, rounds end after the first.
+        pub update: bool = true, "overlap.update", Kind::Bool;
+        /// What becomes of the scores of a label's leaves: all (the mean over all, at the beam's edge for those that the
+        /// search does not reach), average, max or sum (over those reached). The model keeps it.
+        pub merge: Merge = Merge::All, "overlap.merge", Kind::Choice(Merge::TEXTS);
+        /// Most labels that further ones may fill a leaf to, in mean leaf sizes. 0 is the paper's form: no bound, and
+        /// labels leave the leaf they had for more counted ones.
+        pub leaf_cap: f32 = 2.0, "overlap.leafCap", Kind::Number { min: 0.0, max: 1000.0 };
+        /// Least mean score that the layers above must give a label's rows at a further leaf: below, it is not worth its
+        /// cost.
+        pub min_score: f32 = 0.1, "overlap.minScore", Kind::Number { min: 0.0, max: 1.0 };
     }
 }
 
@@ -172,23 +210,26 @@ pub struct TrainParams {
     pub tree: TreeParams,
     /// How the classifiers are learned.
     pub solver: SolverParams,
+    /// Whether and how labels hang under several leaves.
+    pub overlap: OverlapParams,
     /// What the model keeps.
     pub model: ModelParams,
 }
 
 impl Params for TrainParams {
     fn specs() -> Vec<ParamSpec> {
-        [TreeParams::specs(), SolverParams::specs(), ModelParams::specs()].concat()
+        [TreeParams::specs(), SolverParams::specs(), OverlapParams::specs(), ModelParams::specs()].concat()
     }
 
     fn try_set(&mut self, name: &str, value: &Value) -> Result<bool> {
         Ok(self.tree.try_set(name, value)?
             || self.solver.try_set(name, value)?
+            || self.overlap.try_set(name, value)?
             || self.model.try_set(name, value)?)
     }
 
     fn values(&self) -> Vec<(&'static str, Value)> {
-        [self.tree.values(), self.solver.values(), self.model.values()].concat()
+        [self.tree.values(), self.solver.values(), self.overlap.values(), self.model.values()].concat()
     }
 }
 

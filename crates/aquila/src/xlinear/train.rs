@@ -4,24 +4,17 @@
 //! carried up the tree ([`Positives`]), every node's classifiers are learned ([`Trainer`]) and laid out
 //! ([`Model::assemble`]).
 
-use super::block::Block;
-use super::layers::{LayerJob, Trainer};
+use super::learn::Learner;
 use super::node::TrainRows;
-use super::positives::Positives;
-use super::relevance;
-use super::{
-    Model, ModelParts, Negatives, PredictParams, Relevance, Scope, SplitKind, TrainParams, VectorCut,
-    VectorKind, WeightFormat,
-};
+use super::rounds;
+use super::{Model, ModelParts, Negatives, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
 use crate::kernels::Isa;
 use crate::linear::together;
 use crate::params::Params;
-use crate::tree::{
-    self, Bisection, Clustering, Cut, LabelTree, NODE, Pifa, Shape, Split, TRIED_FROM, TreeLayer,
-};
+use crate::tree::{self, Bisection, Clustering, Cut, LabelTree, Pifa, Shape, Split, TRIED_FROM};
 use std::time::Instant;
 
 /// What training may be given beside rows and labels.
@@ -50,6 +43,8 @@ pub struct TrainReport {
     pub label_vectors: f64,
     /// Seconds of the tree.
     pub tree: f64,
+    /// Seconds of finding further leaves of labels, the matchers' learning included.
+    pub overlap: f64,
     /// Seconds of the layers' classifiers.
     pub layers: f64,
     /// Seconds of the layout.
@@ -155,8 +150,8 @@ fn run(
         let seconds = since.elapsed().as_secs_f64();
         control.report(&Progress { stage, done, total: 1, rows, labels, seconds, eta: -1.0 });
     };
-    let x = x.as_csr();
-    let rows = TrainRows::new(&x, params.model.normalize);
+    let joined = x.as_csr();
+    let rows = TrainRows::new(&joined, params.model.normalize);
     let tree = match inputs.tree {
         Some(tree) => tree,
         None => {
@@ -168,17 +163,6 @@ fn run(
         }
     };
     report.tree = lap();
-    let format = WeightFormat::new(params.model.weights, params.solver.threshold);
-    let trainer = Trainer {
-        rows: &rows,
-        params: &params.solver,
-        format,
-        control,
-        labels: y.cols(),
-        columns: tree.layers().iter().map(|l| l.columns() as u64).sum(),
-        since,
-        begun: Instant::now(),
-    };
     let parts = ModelParts {
         features: x.cols(),
         params: params.clone(),
@@ -186,39 +170,23 @@ fn run(
         label_names: inputs.label_names,
         metadata: inputs.metadata,
     };
-    let weights = inputs.relevance.as_ref().unwrap_or(y).values();
-    let mut positives = Positives::of_labels(y, weights, &tree);
-    relevance::scale(&mut positives, params.solver.relevance_norm);
-    let more = inputs.negatives.as_ref().map(|n| Positives::of_labels(n, n.values(), &tree));
-    let weighted = |t: usize| match params.solver.relevance {
-        Relevance::Off => false,
-        Relevance::Induce => true,
-        Relevance::Leaves => t + 1 == tree.layers().len(),
+    let learner = Learner {
+        x,
+        rows: &rows,
+        y,
+        relevance: inputs.relevance.as_ref(),
+        negatives: inputs.negatives.as_ref(),
+        parts: &parts,
+        control,
+        since,
     };
-    let job = |t: usize| LayerJob {
-        number: t as u32,
-        layer: &tree.layers()[t],
-        positives: &positives[t],
-        more: None,
-        weighted: weighted(t),
+    let (tree, known) = match params.overlap.copies {
+        1 => (tree, Vec::new()),
+        _ => rounds::disentangle(&learner, tree)?,
     };
-    let given = |t: usize| more.as_ref().map(|m: &Vec<Positives>| &m[t]);
-    let blocks = if params.solver.negatives == Negatives::Siblings {
-        let jobs: Vec<_> = (0..tree.layers().len()).map(|t| LayerJob { more: given(t), ..job(t) }).collect();
-        trainer.train(&jobs, 0)?
-    } else {
-        let (mut blocks, mut before) = (Vec::new(), 0);
-        for t in 0..tree.layers().len() {
-            let mut learn = given(t).cloned().unwrap_or_else(|| Positives::none(tree.layers()[t].parents()));
-            if t > 0 {
-                learn = learn.and(matched(&x, &tree, t, &parts, format, &blocks, params, control)?);
-            }
-            blocks.extend(trainer.train(&[LayerJob { more: Some(&learn), ..job(t) }], before)?);
-            before += tree.layers()[t].columns() as u64;
-        }
-        blocks
-    };
-    drop(positives);
+    report.overlap = lap();
+    let blocks = learner.layers(&tree, tree.layers().len(), &params.solver, "layers", known)?;
+    let format = learner.format();
     drop(rows);
     report.layers = lap();
     tell("layout", 0);
@@ -273,61 +241,6 @@ fn shape(params: &TrainParams) -> Shape {
     Shape { max_leaf: p.max_leaf as usize, arity: p.arity as usize, split }
 }
 
-/// Which rows the layers above `t`, already trained, send to each parent of layer `t`: the beam's nodes.
-#[expect(clippy::too_many_arguments, reason = "the state of one training, named by its one caller")]
-fn matched(
-    x: &Csr,
-    tree: &LabelTree,
-    t: usize,
-    parts: &ModelParts,
-    format: WeightFormat,
-    blocks: &[Block],
-    params: &TrainParams,
-    control: &Control,
-) -> Result<Positives> {
-    let parts = ModelParts { label_names: Vec::new(), ..parts.clone() };
-    let top = matcher(tree, t)?;
-    let nodes = tree.layers()[t].parents();
-    let control = &control.quiet();
-    let model = Model::assemble(parts, &top, format, blocks.to_vec(), control)?;
-    let search = PredictParams {
-        // The best nodes, whatever slots of upper layers stand between them.
-        k: params.solver.matcher_beam.saturating_add((top.labels() - nodes) as u32),
-        beam: params.solver.matcher_beam,
-        ..PredictParams::default()
-    };
-    let found = model.predict(&Features::from(x.clone()), &search, &Scope::All, control)?;
-    let mut pairs: Vec<Vec<u32>> = vec![Vec::new(); nodes];
-    for i in 0..x.rows() {
-        let span = found.indptr[i]..found.indptr[i + 1];
-        let beam = found.labels[span].iter().filter(|l| (**l as usize) < nodes);
-        beam.take(params.solver.matcher_beam as usize).for_each(|l| pairs[*l as usize].push(i as u32));
-    }
-    Ok(Positives::of_rows(&pairs))
-}
-
-/// The layers above `t` as a tree of their own, whose labels are the nodes that have children in layer `t`; slots
-/// of the upper layers come after them.
-fn matcher(tree: &LabelTree, t: usize) -> Result<LabelTree> {
-    let nodes = tree.layers()[t].parents() as u32;
-    let mut layers: Vec<TreeLayer> = tree.layers()[..t].to_vec();
-    let (mut node, mut other) = (0, nodes);
-    for (depth, layer) in layers.iter_mut().enumerate() {
-        for label in &mut layer.labels {
-            let next = if *label != NODE {
-                &mut other
-            } else if depth + 1 == t {
-                &mut node
-            } else {
-                continue;
-            };
-            *label = *next;
-            *next += 1;
-        }
-    }
-    LabelTree::new(other as usize, layers)
-}
-
 /// The forecast peak of memory of such a training on this many threads, in bytes, the two matrices included.
 ///
 /// It is the largest of four stages, each a sum of what is known (the matrices, a scaled copy, label vectors while
@@ -370,9 +283,16 @@ pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> 
     let layers = 1.0 + (leaves.ln() / f64::from(tree.arity.max(2)).ln()).ceil().max(0.0);
     let spread =
         (0.1 / f64::from(solver.threshold).max(1e-9)).powf(0.6).clamp(1.0, f64::from(tree.max_leaf).max(1.0));
-    let mut weights = (labels * d).min(support * spread);
+    // Further leaves: each slot has weights, and a row stands at every leaf of each of its labels.
+    let overlap = &params.overlap;
+    let copies = match f64::from(overlap.leaf_cap) {
+        cap if cap > 0.0 => f64::from(overlap.copies).min(cap.max(1.0)),
+        _ => f64::from(overlap.copies),
+    }
+    .min(leaves);
+    let mut weights = copies * (labels * d).min(support * spread);
     if solver.max_weights > 0 {
-        weights = weights.min((labels + leaves) * f64::from(solver.max_weights));
+        weights = weights.min((copies * labels + leaves) * f64::from(solver.max_weights));
     }
     let width = params.model.weights_bytes() as f64;
     let blocks = weights * (3.0 + width);
@@ -386,10 +306,11 @@ pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> 
         + 72.0 * d.min(nnz / 2.0)
         + 8.0 * nnz.min(4.0 * d);
     let matcher = match solver.negatives {
-        Negatives::Siblings => 0.0,
+        Negatives::Siblings if copies == 1.0 => 0.0,
         _ => 24.0 * n * f64::from(solver.matcher_beam).min(leaves),
     };
-    let learning = matrices + scaled + lists + 24.0 * pairs * layers + worker * threads + blocks + matcher;
+    let learning =
+        matrices + scaled + lists + 24.0 * pairs * layers * copies + worker * threads + blocks + matcher;
     let laying = matrices + lists + blocks + 2.0 * weights * (1.5 + width) + 2.0 * weights + 12.0 * d;
     building.max(splitting).max(learning).max(laying) as u64
 }

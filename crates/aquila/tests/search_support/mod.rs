@@ -3,7 +3,7 @@
 
 use aquila::control::Control;
 use aquila::tree::{LabelTree, NODE, TreeLayer};
-use aquila::xlinear::{Block, Model, ModelParts, PredictParams, ScoreForm, WeightFormat, WeightKind};
+use aquila::xlinear::{Block, Merge, Model, ModelParts, PredictParams, ScoreForm, WeightFormat, WeightKind};
 use aquila::{Csr, Features};
 use std::collections::{BTreeMap, HashMap};
 
@@ -45,6 +45,8 @@ pub struct Plan {
     /// The chance that a column was never trained.
     pub untrained: f32,
     pub kind: WeightKind,
+    /// How slots of a label are merged.
+    pub merge: Merge,
 }
 
 impl Plan {
@@ -60,6 +62,7 @@ impl Plan {
             density: 0.2,
             untrained: 0.0,
             kind: WeightKind::Byte,
+            merge: Merge::All,
         }
     }
 }
@@ -79,6 +82,14 @@ pub fn plans() -> Vec<Plan> {
         Plan { early: 0.3, ..base("mixed depth", 500, &[(6, 9), (3, 9), (2, 5)]) },
         Plan { early: 0.2, copies: 300, ..base("mixed depth, several slots", 300, &[(5, 9), (10, 20)]) },
         Plan { copies: 400, ..base("several slots", 400, &[(20, 20)]) },
+        Plan { copies: 400, merge: Merge::Average, ..base("several slots, average", 400, &[(20, 20)]) },
+        Plan { copies: 400, merge: Merge::Max, ..base("several slots, max", 400, &[(20, 20)]) },
+        Plan { copies: 400, merge: Merge::Sum, ..base("several slots, sum", 400, &[(20, 20)]) },
+        Plan {
+            copies: 300,
+            merge: Merge::Average,
+            ..base("mixed depth, several slots, average", 300, &[(5, 9), (10, 20)])
+        },
         Plan { copies: 400, untrained: 0.3, ..base("several slots, some untrained", 400, &[(20, 20)]) },
         Plan { untrained: 0.4, ..base("untrained columns", 300, &[(20, 20)]) },
         Plan { features: 60, density: 0.02, ..base("pages", 9000, &[(60, 60), (80, 100)]) },
@@ -201,7 +212,8 @@ pub fn make(plan: &Plan, threads: usize) -> Made {
     for i in (1..blocks.len()).rev() {
         blocks.swap(i, rng.below(i + 1));
     }
-    let parts = ModelParts { features: plan.features, seed: plan.seed, ..ModelParts::default() };
+    let mut parts = ModelParts { features: plan.features, seed: plan.seed, ..ModelParts::default() };
+    parts.params.overlap.merge = plan.merge;
     let model = Model::assemble(parts, &tree, format, blocks, &Control::with_threads(threads)).unwrap();
     Made { plan: plan.clone(), tree, format, columns, model }
 }
@@ -263,6 +275,7 @@ pub fn reference(
     let form = params.scores;
     let mut slots: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let mut nodes = vec![(0usize, 0.0f64)];
+    let mut edge = f64::NEG_INFINITY;
     for (t, layer) in made.tree.layers().iter().enumerate() {
         let mut next: Vec<(usize, f64)> = Vec::new();
         for &(parent, above) in &nodes {
@@ -288,22 +301,37 @@ pub fn reference(
         }
         next.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         next.truncate(beam);
+        if next.len() == beam {
+            edge = next[beam - 1].1;
+        }
         next.sort_by_key(|n| n.0);
         nodes = next;
     }
-    let merged = |keys: Vec<f64>| {
+    // Scores themselves, scaled by that of the label's best slot, as the definitions have them.
+    let merged = |label: u32, keys: Vec<f64>| {
         let trained: Vec<f64> = keys.into_iter().filter(|k| k.is_finite()).collect();
-        let n = trained.len() as f64;
         if trained.is_empty() {
-            f64::NEG_INFINITY
-        } else if is_product(form) {
-            let best = trained.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            best + (trained.iter().map(|k| (k - best).exp()).sum::<f64>() / n).ln()
-        } else {
-            trained.iter().sum::<f64>() / n
+            return f64::NEG_INFINITY;
         }
+        let best = trained.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let margins = form == ScoreForm::Margin;
+        let reached = trained.len() as f64;
+        let of_label =
+            made.tree.layers().iter().flat_map(|l| &l.labels).filter(|l| **l == label).count() as f64;
+        let sum: f64 =
+            if margins { trained.iter().sum() } else { trained.iter().map(|k| (k - best).exp()).sum() };
+        let score = match made.plan.merge {
+            Merge::Max => return best,
+            Merge::Sum => sum,
+            Merge::All if !margins => {
+                let missing = (edge - best).exp().min(sum / reached);
+                (sum + (of_label - reached) * missing) / of_label
+            }
+            Merge::All | Merge::Average => sum / reached,
+        };
+        if margins { score } else { best + score.ln() }
     };
-    slots.into_iter().map(|(label, keys)| (label, merged(keys))).collect()
+    slots.into_iter().map(|(label, keys)| (label, merged(label, keys))).collect()
 }
 
 /// The score that is shown for a key.

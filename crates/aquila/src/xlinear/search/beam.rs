@@ -73,17 +73,20 @@ impl Model {
     ) -> Result<()> {
         s.place(self, row)?;
         s.found.clear();
-        s.merge.slots.clear();
+        s.merge.reached.clear();
         s.beam.clear();
         s.beam.push((0, 0.0));
+        s.edge = LOWEST;
         let (beam, k) = (params.beam as usize, params.k as usize);
         self.add_head(s);
+        let several = self.several(params);
         for t in 0..self.shape.layers.len() {
             self.expand(s, t, allowed);
             if s.active.is_empty() {
                 break;
             }
             s.nodes.clear();
+            let several = several.filter(|_| s.active.len() <= MOST_ACTIVE);
             self.each_pass(s, t, |model, s, active| {
                 let shape = &model.shape.layers[t];
                 let slots = shape.nodes < shape.columns;
@@ -91,7 +94,7 @@ impl Model {
                 let best = match (shape.mixed(), slots) {
                     (true, _) => usize::MAX,
                     (false, true) if model.one_slot() => k,
-                    (false, true) => usize::MAX,
+                    (false, true) => several.map_or(usize::MAX, |most| k.saturating_mul(most)),
                     (false, false) => beam,
                 };
                 let mut maxima = Maxima::new(best);
@@ -105,9 +108,13 @@ impl Model {
                     let width = a.width as usize;
                     select::keys(s.isa, params.scores.link(), a.key, sums, width, of_chunk, &mut maxima);
                 }
+                let threshold = maxima.threshold(s.isa, best);
+                if let (true, Some(most)) = (slots, several) {
+                    return model.take_several(s, t, active, most, threshold);
+                }
                 s.reached.clear();
                 let keys = &s.sums[..active.len() * stride];
-                select::reach(s.isa, keys, maxima.threshold(s.isa, best), &mut s.reached);
+                select::reach(s.isa, keys, threshold, &mut s.reached);
                 model.take(s, t, active);
             });
             select::keep_best(s.isa, &mut s.nodes, beam);
@@ -119,11 +126,15 @@ impl Model {
                 *packed = packed.rotate_left(32);
             }
             select::keep_best(s.isa, &mut s.nodes, beam);
+            let full = s.nodes.len() == beam;
             s.beam.clear();
             s.beam.extend(s.nodes.iter().map(|p| {
                 let (key, node) = select::unpack(p.rotate_left(32));
                 (node, key)
             }));
+            if full && !self.one_slot() {
+                s.edge = s.beam.iter().fold(f32::INFINITY, |least, b| least.min(b.1));
+            }
         }
         self.finish(s, params, k, out);
         Ok(())
@@ -143,7 +154,7 @@ impl Model {
                         if self.one_slot() {
                             s.found.push(select::pack(key, label));
                         } else {
-                            s.merge.slots.push((label, key));
+                            s.merge.reached.push((label, key));
                         }
                     }
                 }
@@ -165,8 +176,17 @@ impl Model {
     ) {
         let products = params.scores.products();
         if !self.one_slot() {
-            let Searcher { merge, found, .. } = s;
-            merge.each(products, |label, key| found.push(select::pack(key, label)));
+            let (Searcher { merge, found, edge, .. }, slots_of) = (&mut *s, self.slots_of());
+            let (logs, edge) = (params.scores != ScoreForm::Margin, *edge);
+            merge.merge(
+                self.merge(),
+                logs,
+                edge,
+                |label| slots_of.of(label).len(),
+                |label, key| {
+                    found.push(select::pack(key, label));
+                },
+            );
         }
         select::keep_best(s.isa, &mut s.found, k);
         out.clear();

@@ -3,20 +3,36 @@
 use super::searcher::Searcher;
 use crate::data::Row;
 use crate::error::{Result, fail};
-use crate::kernels::select::{self, Maxima};
+use crate::kernels::select::{self, LOWEST, Maxima};
 use crate::tree::NODE;
 use crate::xlinear::{Model, PredictParams};
 
-/// For each label its slots: the table of labels turned around, made when chosen labels are first asked for.
+/// For each label its slots: the table of labels turned around, made when first needed: by chosen labels, or where
+/// labels have several slots.
 #[derive(Debug)]
 pub(in crate::xlinear) struct SlotsOf {
     begins: Vec<u32>,
     /// Layer and column.
     slots: Vec<(u32, u32)>,
+    /// The most slots of a label.
+    pub most: usize,
+}
+
+impl SlotsOf {
+    /// How many labels have more than one slot.
+    pub fn several(&self) -> usize {
+        self.begins.windows(2).filter(|w| w[1] - w[0] > 1).count()
+    }
+
+    /// The layers and columns of a label's slots; none of a label that a damaged table makes up.
+    pub fn of(&self, label: u32) -> &[(u32, u32)] {
+        let span = self.begins.get(label as usize..).and_then(|b| b.first_chunk::<2>());
+        span.map_or(&[], |[from, to]| &self.slots[*from as usize..*to as usize])
+    }
 }
 
 impl Model {
-    fn slots_of(&self) -> &SlotsOf {
+    pub(in crate::xlinear) fn slots_of(&self) -> &SlotsOf {
         self.slots_of.get_or_init(|| {
             let mut begins = vec![0u32; self.labels + 1];
             let each_slot = |each: &mut dyn FnMut(usize, (u32, u32))| {
@@ -38,7 +54,8 @@ impl Model {
                 slots[next[label] as usize] = slot;
                 next[label] += 1;
             });
-            SlotsOf { begins, slots }
+            let most = begins.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize;
+            SlotsOf { begins, slots, most }
         })
     }
 
@@ -62,7 +79,8 @@ impl Model {
     ) -> Result<()> {
         s.place(self, row)?;
         s.found.clear();
-        s.merge.slots.clear();
+        s.merge.reached.clear();
+        s.edge = LOWEST;
         let slots_of = self.slots_of();
         let mut needed = std::mem::take(&mut s.needed);
         needed.resize_with(self.shape.layers.len(), Vec::new);
@@ -71,8 +89,7 @@ impl Model {
             if label as usize >= self.labels {
                 fail!(IndexOutOfRange, "label {label} is not below the number of labels, {}", self.labels);
             }
-            let span = slots_of.begins[label as usize] as usize..slots_of.begins[label as usize + 1] as usize;
-            for &(layer, column) in &slots_of.slots[span] {
+            for &(layer, column) in slots_of.of(label) {
                 let (mut t, mut column) = (layer as usize, column);
                 needed[t].push(column);
                 while t > 0 {
@@ -123,7 +140,7 @@ impl Model {
                                 if model.one_slot() {
                                     s.found.push(select::pack(key, label));
                                 } else {
-                                    s.merge.slots.push((label, key));
+                                    s.merge.reached.push((label, key));
                                 }
                             }
                             _ => {

@@ -17,8 +17,9 @@
 //! and `f32::MIN` in log forms and bare margins: it shows only when nothing else fills `k`.
 //!
 //! ## Labels with several slots
-//! Where a label has more than one slot, its score is the mean over those of its slots that the search reached
-//! ([`merge`]). Models whose labels have one slot each skip this step.
+//! Where a label has more than one slot, the scores of those that the search reached are merged as the model says
+//! ([`Merge`](super::Merge), [`merge`]), and only for labels that can be among the best ([`several`]). Models whose labels have one slot each skip this step. Log forms score the logarithms of what the
+//! product forms do, merged or not.
 //!
 //! ## Cost
 //! Per row: one cache miss or two for each feature, two adds for each weight met, nothing allocated
@@ -34,6 +35,7 @@ mod merge;
 mod predict;
 mod scope;
 mod searcher;
+mod several;
 
 pub(super) use chosen::SlotsOf;
 pub use scope::{Allowed, Scope};

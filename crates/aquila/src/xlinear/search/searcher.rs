@@ -1,9 +1,10 @@
 //! The scratch memory of one thread's queries, and a row's way into it.
 
-use super::merge::Merge;
+use super::merge::Slots;
 use crate::data::Row;
 use crate::error::{Result, fail};
 use crate::kernels::postings::{Cursor, HEAD, Scratch};
+use crate::kernels::select::LOWEST;
 use crate::kernels::{Isa, prefetch};
 use crate::xlinear::Model;
 use crate::xlinear::layout::{BUCKET, LARGE};
@@ -25,7 +26,11 @@ pub struct Searcher {
     /// Packed (key, node) that compete for the beam, packed (key, label) that compete for the result.
     pub(super) nodes: Vec<u64>,
     pub(super) found: Vec<u64>,
-    pub(super) merge: Merge,
+    pub(super) merge: Slots,
+    /// The key that no node passed over exceeds: the least of a full beam.
+    pub(super) edge: f32,
+    /// Labels to merge.
+    pub(super) labels: Vec<u32>,
     pub(super) scratch: Scratch,
     pub(super) before: Vec<Cursor>,
     pub(super) needed: Vec<Vec<u32>>,
@@ -67,7 +72,9 @@ impl Searcher {
             reached: Vec::new(),
             nodes: Vec::new(),
             found: Vec::new(),
-            merge: Merge::default(),
+            merge: Slots::default(),
+            edge: LOWEST,
+            labels: Vec::new(),
             scratch: Scratch::default(),
             before: Vec::new(),
             needed: Vec::new(),

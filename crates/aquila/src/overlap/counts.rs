@@ -1,0 +1,93 @@
+//! Which leaves training rows reach, and `A = YᵀM` with the sums of scores, label by label.
+
+use crate::data::Csr;
+use std::cmp::Ordering;
+
+/// `M`: for each row the leaves that the matcher's beam reaches, with their scores.
+#[derive(Debug, Clone, Default)]
+pub struct Reached {
+    indptr: Vec<usize>,
+    leaves: Vec<u32>,
+    scores: Vec<f32>,
+    /// Number of leaves.
+    pub width: usize,
+}
+
+impl Reached {
+    /// From one list of (leaf, score) a row; a row names a leaf once.
+    pub fn new<'a>(width: usize, rows: impl Iterator<Item = &'a [(u32, f32)]>) -> Self {
+        let mut reached = Self { indptr: vec![0], width, ..Self::default() };
+        for row in rows {
+            reached.leaves.extend(row.iter().map(|r| r.0));
+            reached.scores.extend(row.iter().map(|r| r.1));
+            reached.indptr.push(reached.leaves.len());
+        }
+        reached
+    }
+
+    /// The leaves and scores of a row.
+    pub fn row(&self, i: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
+        let span = self.indptr[i]..self.indptr[i + 1];
+        self.leaves[span.clone()].iter().copied().zip(self.scores[span].iter().copied())
+    }
+}
+
+/// A leaf that a label may hang under.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wish {
+    /// How many of the label's rows reach the leaf.
+    pub count: u32,
+    /// The sum of their scores there.
+    pub score: f64,
+    /// The label.
+    pub label: u32,
+    /// The leaf.
+    pub leaf: u32,
+}
+
+impl Wish {
+    /// The better comes first: by falling score, then count, label, leaf. No two wishes are equal.
+    pub fn by_score(&self, other: &Self) -> Ordering {
+        (other.score.total_cmp(&self.score))
+            .then(other.count.cmp(&self.count))
+            .then(self.label.cmp(&other.label))
+            .then(self.leaf.cmp(&other.leaf))
+    }
+
+    /// The better comes first, as in the paper: by falling count, then score, label, leaf.
+    pub fn by_count(&self, other: &Self) -> Ordering {
+        other.count.cmp(&self.count).then_with(|| self.by_score(other))
+    }
+}
+
+/// One thread's memory for counting.
+#[derive(Debug, Default)]
+pub(super) struct Counter {
+    sums: Vec<(u32, f64)>,
+    met: Vec<u32>,
+    wishes: Vec<Wish>,
+}
+
+impl Counter {
+    /// A label's row of `A`; `rows` are the labels' rows (`Yᵀ`).
+    pub fn wishes(&mut self, rows: &Csr, reached: &Reached, label: u32) -> &mut Vec<Wish> {
+        self.sums.resize(reached.width, (0, 0.0));
+        let row = rows.row(label as usize);
+        for (i, _) in row.iter().filter(|(_, present)| *present != 0.0) {
+            for (leaf, score) in reached.row(i as usize) {
+                let sum = &mut self.sums[leaf as usize];
+                if sum.0 == 0 {
+                    self.met.push(leaf);
+                }
+                sum.0 += 1;
+                sum.1 += f64::from(score);
+            }
+        }
+        self.wishes.clear();
+        for leaf in self.met.drain(..) {
+            let (count, score) = std::mem::take(&mut self.sums[leaf as usize]);
+            self.wishes.push(Wish { count, score, label, leaf });
+        }
+        &mut self.wishes
+    }
+}

@@ -1,0 +1,147 @@
+//! From counts to an assignment: the paper's projection, and ours with a bound on leaves.
+
+use super::counts::{Counter, Reached, Wish};
+use super::leaves::Leaves;
+use crate::control::Control;
+use crate::data::Csr;
+use crate::error::Result;
+use rayon::prelude::*;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// For each leaf the labels under it.
+pub type Assignment = Vec<Vec<u32>>;
+
+/// Leaves that a label keeps in mind: more are counted again once all of these are full.
+const IN_MIND: usize = 8;
+
+/// Labels that one thread counts at a time.
+const LABELS_OF_PART: usize = 64;
+
+/// For each label what `pick` takes of its wishes. `rows` are the labels' rows (`Yᵀ`).
+fn each_label<T: Send>(
+    rows: &Csr,
+    reached: &Reached,
+    control: &Control,
+    pick: impl Fn(u32, &mut Vec<Wish>) -> T + Sync,
+) -> Result<Vec<T>> {
+    let parts: Vec<Vec<T>> = (0..rows.rows().div_ceil(LABELS_OF_PART))
+        .into_par_iter()
+        .map_init(Counter::default, |counter, part| {
+            control.check()?;
+            let labels = part * LABELS_OF_PART..((part + 1) * LABELS_OF_PART).min(rows.rows());
+            Ok(labels.map(|l| pick(l as u32, counter.wishes(rows, reached, l as u32))).collect())
+        })
+        .collect::<Result<_>>()?;
+    Ok(parts.into_iter().flatten().collect())
+}
+
+/// `C* = Proj(YᵀM)` as in the paper: each label under its `copies` most counted leaves, whatever leaf it had. A label
+/// that reaches none keeps its leaves, and a leaf that would lose all labels keeps those it had.
+pub fn most_counted(
+    leaves: &Leaves<'_>,
+    rows: &Csr,
+    reached: &Reached,
+    copies: usize,
+    control: &Control,
+) -> Result<Assignment> {
+    let chosen = each_label(rows, reached, control, |label, wishes| {
+        let most = if leaves.at_root(label) { 0 } else { copies };
+        wishes.sort_unstable_by(Wish::by_count);
+        wishes.iter().take(most).map(|w| w.leaf).collect::<Vec<_>>()
+    })?;
+    let mut assignment = vec![Vec::new(); leaves.count()];
+    for ((label, chosen), own) in (0u32..).zip(&chosen).zip(leaves.by_label()) {
+        let under = if chosen.is_empty() { &own } else { chosen };
+        under.iter().for_each(|leaf| assignment[*leaf as usize].push(label));
+    }
+    for (labels, own) in assignment.iter_mut().zip(leaves.labels()) {
+        if labels.is_empty() {
+            labels.clone_from(own);
+        }
+    }
+    Ok(assignment)
+}
+
+/// Bounds of the capped form.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Most leaves of a label.
+    pub copies: usize,
+    /// Most labels that further ones may fill a leaf to.
+    pub cap: usize,
+    /// Least mean score of a label's rows at a further leaf.
+    pub min_score: f64,
+}
+
+/// The capped form: every label keeps its leaves; further ones are granted wish by wish, the best first, while label
+/// and leaf are within bounds.
+pub fn capped(
+    leaves: &Leaves<'_>,
+    rows: &Csr,
+    reached: &Reached,
+    bounds: Bounds,
+    control: &Control,
+) -> Result<Assignment> {
+    let own = leaves.by_label();
+    // The next wishes of a label after one of its own, the best last.
+    let next = |label: u32, wishes: &mut Vec<Wish>, after: Option<&Wish>| -> Vec<Wish> {
+        let own = &own[label as usize];
+        if leaves.at_root(label) || own.len() >= bounds.copies {
+            return Vec::new();
+        }
+        let present = rows.row(label as usize).values.iter().filter(|v| **v != 0.0).count();
+        let least = bounds.min_score * present as f64;
+        wishes.retain(|w| {
+            w.score >= least
+                && !own.contains(&w.leaf)
+                && after.is_none_or(|a| a.by_score(w) == Ordering::Less)
+        });
+        wishes.sort_unstable_by(Wish::by_score);
+        wishes.truncate(IN_MIND);
+        wishes.iter().rev().copied().collect()
+    };
+    let mut in_mind = each_label(rows, reached, control, |label, wishes| next(label, wishes, None))?;
+    let mut queue: BinaryHeap<Best> = in_mind.iter_mut().filter_map(Vec::pop).map(Best).collect();
+    let mut assignment: Assignment = leaves.labels().to_vec();
+    let mut counts: Vec<usize> = own.iter().map(Vec::len).collect();
+    let mut counter = Counter::default();
+    for step in 0usize.. {
+        let Some(Best(wish)) = queue.pop() else { break };
+        if step % 1024 == 0 {
+            control.check()?;
+        }
+        let (label, under) = (wish.label as usize, &mut assignment[wish.leaf as usize]);
+        if under.len() < bounds.cap {
+            under.push(wish.label);
+            counts[label] += 1;
+        }
+        if counts[label] >= bounds.copies {
+            continue;
+        }
+        if in_mind[label].is_empty() {
+            let wishes = counter.wishes(rows, reached, wish.label);
+            in_mind[label] = next(wish.label, wishes, Some(&wish));
+        }
+        queue.extend(in_mind[label].pop().map(Best));
+    }
+    Ok(assignment)
+}
+
+/// A wish as a heap orders it: the best is the greatest.
+#[derive(PartialEq)]
+struct Best(Wish);
+
+impl Eq for Best {}
+
+impl PartialOrd for Best {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Best {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.0.by_score(&self.0)
+    }
+}

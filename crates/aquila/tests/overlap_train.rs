@@ -1,0 +1,175 @@
+//! Training with labels under several leaves, from rows to predictions.
+
+use aquila::control::Control;
+use aquila::tree::LabelTree;
+use aquila::xlinear::{Model, PredictParams, Scope, TrainInputs, TrainParams, train};
+use aquila::{Csr, ErrorCode, Features};
+
+mod common;
+use common::{Rng, control, csr, random_tree, separable};
+
+fn params(copies: u32) -> TrainParams {
+    let mut p = TrainParams::default();
+    (p.tree.max_leaf, p.overlap.copies) = (4, copies);
+    p
+}
+
+fn learn(x: &Features, y: &Csr, p: &TrainParams, inputs: TrainInputs, threads: usize) -> Model {
+    train(x, y, p, inputs, &control(threads, 5)).unwrap().0
+}
+
+/// For each label how many slots it has.
+fn slots(tree: &LabelTree) -> Vec<usize> {
+    let mut slots = vec![0; tree.labels()];
+    let all = tree.layers().iter().flat_map(|l| &l.labels);
+    all.filter(|l| (**l as usize) < tree.labels()).for_each(|l| slots[*l as usize] += 1);
+    slots
+}
+
+/// The labels under each parent of the last layer.
+fn leaves(tree: &LabelTree) -> Vec<Vec<u32>> {
+    let last = tree.layers().last().unwrap();
+    (0..last.parents()).map(|p| last.labels[last.children(p)].to_vec()).collect()
+}
+
+#[test]
+fn one_copy_is_a_training_without_overlap() {
+    let (x, y) = separable(3, 240, 30);
+    let plain = learn(&x, &y, &params(1), TrainInputs::default(), 2);
+    let mut other = params(1);
+    other.overlap.rounds = 3;
+    other.overlap.update = false;
+    let one = learn(&x, &y, &other, TrainInputs::default(), 2);
+    assert_eq!(plain.tree().unwrap(), one.tree().unwrap());
+    let predict =
+        |m: &Model| m.predict(&x, &PredictParams::default(), &Scope::All, &Control::with_threads(1)).unwrap();
+    assert_eq!(predict(&plain), predict(&one));
+}
+
+#[test]
+fn labels_keep_their_leaf_and_get_others_within_bounds_for_any_number_of_threads() {
+    let (x, y) = separable(4, 400, 60);
+    let plain = leaves(&learn(&x, &y, &params(1), TrainInputs::default(), 1).tree().unwrap());
+    for (copies, cap, update, rounds) in
+        [(2, 2.0, true, 1), (3, 1.5, true, 3), (2, 2.0, false, 1), (2, 0.0, true, 1)]
+    {
+        let mut p = params(copies);
+        p.overlap.min_score = 0.0;
+        (p.overlap.leaf_cap, p.overlap.update, p.overlap.rounds) = (cap, update, rounds);
+        let one = learn(&x, &y, &p, TrainInputs::default(), 1);
+        let three = learn(&x, &y, &p, TrainInputs::default(), 3);
+        assert!(one.as_bytes() == three.as_bytes(), "{p:?}");
+        let tree = one.tree().unwrap();
+        let of = slots(&tree);
+        assert!(of.iter().any(|n| *n > 1), "nobody has a second leaf: {p:?}");
+        assert!(of.iter().all(|n| (1..=copies as usize + 1).contains(n)));
+        if cap > 0.0 {
+            let most = (cap as f64 * 60.0 / plain.len() as f64).ceil() as usize;
+            assert!(of.iter().all(|n| *n <= copies as usize));
+            for (own, now) in plain.iter().zip(leaves(&tree)) {
+                assert!(now.starts_with(own) && now.len() <= most.max(own.len()), "{own:?} {now:?}");
+            }
+        }
+        let top = one.predict(&x, &PredictParams::default(), &Scope::All, &Control::with_threads(2)).unwrap();
+        let right = (0..x.rows()).filter(|i| {
+            let row = y.row(*i);
+            row.is_empty() || row.indices.contains(&top.labels[top.indptr[*i]])
+        });
+        assert!(right.count() * 10 > x.rows() * 9);
+    }
+}
+
+#[test]
+fn a_label_of_two_meanings_gets_a_leaf_for_each() {
+    // Labels 2m and 2m + 1 become one: rows of either show features of their own.
+    let (x, y) = separable(9, 1200, 60);
+    let fused: Vec<Vec<(u32, f32)>> = y
+        .iter_rows()
+        .map(|r| {
+            let mut labels: Vec<u32> = r.indices.iter().map(|l| l % 30).collect();
+            labels.sort_unstable();
+            labels.dedup();
+            labels.into_iter().map(|l| (l, 1.0)).collect()
+        })
+        .collect();
+    let y = csr(30, &fused);
+    let model = learn(&x, &y, &params(2), TrainInputs::default(), 2);
+    let several = slots(&model.tree().unwrap()).iter().filter(|n| **n > 1).count();
+    assert!(several > 0, "{several}");
+}
+
+#[test]
+fn trees_with_no_choice_stay_as_they_are() {
+    let (x, y) = separable(5, 120, 12);
+    for max_leaf in [100, 12] {
+        // All labels under the root.
+        let mut p = params(7);
+        p.tree.max_leaf = max_leaf;
+        let model = learn(&x, &y, &p, TrainInputs::default(), 2);
+        assert_eq!(model.tree().unwrap().layers().len(), 1);
+        assert_eq!(model.info().slots, 12);
+    }
+    // More copies than leaves: at most every leaf, under no cap.
+    let mut p = params(1000);
+    (p.overlap.min_score, p.overlap.leaf_cap) = (0.0, 1000.0);
+    let tree = learn(&x, &y, &p, TrainInputs::default(), 2).tree().unwrap();
+    let most = leaves(&tree).len();
+    assert!(slots(&tree).iter().all(|n| *n <= most), "{most}");
+}
+
+#[test]
+fn trees_of_any_shape_and_all_kinds_of_negatives_are_served() {
+    for seed in 0..6 {
+        let mut rng = Rng::new(seed);
+        let (x, y) = separable(seed + 1, 200, 40);
+        let tree = random_tree(&mut rng, 40, seed as usize * 3);
+        let mut p = params(3);
+        p.overlap.min_score = 0.0;
+        p.overlap.update = seed % 2 == 0;
+        p.solver.negatives = [
+            aquila::xlinear::Negatives::Siblings,
+            aquila::xlinear::Negatives::Matcher,
+            aquila::xlinear::Negatives::Both,
+        ][seed as usize % 3];
+        let inputs = TrainInputs { tree: Some(tree.clone()), ..TrainInputs::default() };
+        let model = learn(&x, &y, &p, inputs.clone(), 2);
+        let now = model.tree().unwrap();
+        for (before, after) in slots(&tree).iter().zip(slots(&now)) {
+            assert!(after >= *before && after <= (*before).max(3));
+        }
+        assert_eq!(LabelTree::from_json(&now.to_json()).unwrap(), now);
+        assert!(model.as_bytes() == learn(&x, &y, &p, inputs, 3).as_bytes());
+    }
+}
+
+#[test]
+fn labels_without_rows_keep_their_one_leaf() {
+    let (x, y) = separable(6, 200, 20);
+    let rows: Vec<Vec<(u32, f32)>> =
+        y.iter_rows().map(|r| r.iter().filter(|e| e.0 % 5 > 0).collect()).collect();
+    let y = csr(20, &rows);
+    let mut p = params(2);
+    p.overlap.min_score = 0.0;
+    let tree = learn(&x, &y, &p, TrainInputs::default(), 2).tree().unwrap();
+    let of = slots(&tree);
+    assert!((0..20).step_by(5).all(|l| of[l] == 1), "{of:?}");
+    assert!(of.iter().any(|n| *n > 1));
+}
+
+#[test]
+fn bad_parameters_are_named() {
+    let (x, y) = separable(7, 60, 8);
+    let mut p = params(0);
+    let refuse = |p: &TrainParams| {
+        let e = train(&x, &y, p, TrainInputs::default(), &Control::with_threads(1)).unwrap_err();
+        assert_eq!(e.code(), ErrorCode::InvalidArgument);
+        e.message().to_owned()
+    };
+    assert_eq!(refuse(&p), "Expected an integer from 1 to 1000 for overlap.copies but received 0");
+    p.overlap.copies = 2;
+    p.overlap.leaf_cap = -1.0;
+    assert!(refuse(&p).contains("overlap.leafCap"));
+    p.overlap.leaf_cap = 2.0;
+    p.overlap.min_score = f32::NAN;
+    assert!(refuse(&p).contains("overlap.minScore"));
+}
