@@ -304,6 +304,8 @@ impl Model {
             _ => return Err(broken("its weight format is unknown".into())),
         };
         let mut params = TrainParams::default();
+        // What files that do not say were made for.
+        params.overlap.merge = Merge::Average;
         for (name, value) in description.get("params").and_then(Json::as_object).into_iter().flatten() {
             let value = match value {
                 Json::Bool(b) => Value::Bool(*b),
