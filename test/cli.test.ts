@@ -110,6 +110,41 @@ describe('the whole way', () => {
     expect(readFileSync(place('t.aquila'))).toEqual(readFileSync(m))
   })
 
+  it('takes a dense block, beside sparse rows and alone', async () => {
+    const d = place('dense.npy')
+    const values = Float32Array.from({ length: 600 * 3 }, (_, i) => Math.cos(i))
+    await writeNpy(d, Dense.from({ rows: 600, cols: 3, values }))
+    for (const [rows, features] of [
+      [['--x', x, '--dense', d], 143],
+      [['--dense', d], 3],
+      [['--xmc', place('train.txt.gz'), '--dense', d], 143],
+    ] as const) {
+      const model = place('dense.aquila')
+      const labels = rows[0] === '--xmc' ? [] : ['--y', y]
+      expect(await json('train', ...rows, ...labels, '--out', model)).toMatchObject({ features, labels: 40 })
+      expect(await json('predict', '--model', model, ...rows, '--out', p)).toMatchObject({ rows: 600 })
+      expect(await json('evaluate', '--pred', p, '--y', y)).toMatchObject({ rows: 600 })
+      expect(
+        (await json('bench', '--model', model, ...rows, '--queries', '5')).singleMs.mean,
+      ).toBeGreaterThan(0)
+      expect(await json('inspect', model)).toMatchObject({ features, denseFeatures: 3 })
+    }
+    expect((await cli('inspect', place('dense.aquila'))).stdout).toMatch(/^features +143, the last 3 dense/m)
+    const missing = await cli('predict', '--model', place('dense.aquila'), '--x', x)
+    expect(missing).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/140 sparse and 0 dense columns/),
+    })
+    await writeNpy(d, Dense.from({ rows: 599, cols: 3, values: values.subarray(3) }))
+    const short = await cli('train', '--x', x, '--dense', d, '--y', y, '--out', place('no.aquila'))
+    expect(short).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/600 rows but the dense block 599/),
+    })
+    const none = await cli('train', '--y', y, '--out', place('no.aquila'))
+    expect(none).toMatchObject({ code: 1, stderr: expect.stringMatching(/--x, --xmc or --dense/) })
+  })
+
   it('speaks to people too', async () => {
     const trained = await cli('train', '--x', x, '--y', y, '--out', place('h.aquila'))
     expect(trained.stderr.split('\n')[0]).toMatch(/^600 rows, 140 features, 40 labels; forecast: /)
@@ -334,7 +369,7 @@ describe('bad input', () => {
     ['an unknown verb', ['trian'], /unknown command 'trian'/],
     ['an unknown option', ['train', '--out', 'x', '--xx', '1'], /unknown option '--xx'/],
     ['a missing option', ['train', '--x', x, '--y', y], /--out/],
-    ['no rows', ['train', '--y', y, '--out', place('no')], /--x or --xmc/],
+    ['no rows', ['train', '--y', y, '--out', place('no')], /--x, --xmc or --dense/],
     ['no labels', ['train', '--x', x, '--out', place('no')], /--y/],
     ['a missing file', ['train', '--x', place('none.npz'), '--y', y, '--out', place('no')], /none\.npz/],
     ['a foreign file', ['train', '--x', cliPath, '--y', y, '--out', place('no')], /main\.js/],

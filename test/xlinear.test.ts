@@ -119,8 +119,61 @@ describe('training and prediction', () => {
     const both = Features.from(x, Dense.from({ rows: 200, cols: 4, values }))
     const mixed = await XLinear.train(both, y)
     expect(mixed.info.features).toBe(x.cols + 4)
-    expect((await mixed.predict(both, { k: 1 })).rows).toBe(200)
+    expect(mixed.info.denseFeatures).toBe(4)
+    const top = await mixed.predict(both, { k: 3 })
+    expect(top.rows).toBe(200)
     await expectError(() => mixed.predict(problem({ labels: 20 }).x), 'SHAPE_MISMATCH')
+    await expectError(() => mixed.predict(x), 'SHAPE_MISMATCH', /4 dense features/)
+    // Single queries give what the batch gave.
+    for (const i of [0, 7, 199]) {
+      const row = both.row(i)
+      expect([...(row.dense ?? [])]).toEqual([...values.subarray(4 * i, 4 * i + 4)])
+      expect(mixed.predictOne(row, { k: 3 })).toEqual(top.row(i))
+    }
+  })
+
+  it('refuses dense values that do not fit in single queries', async () => {
+    const { x, y } = problem({ rows: 60, labels: 6 })
+    const dense = Dense.from({ rows: 60, cols: 2, values: new Float32Array(120).fill(0.3) })
+    const mixed = await XLinear.train(Features.from(x, dense), y)
+    const { indices, values } = x.row(0)
+    const ask = (dense?: unknown) => mixed.predictOne({ indices, values, dense: dense as never })
+    expect(ask(new Float32Array(2)).labels.length).toBeGreaterThan(0)
+    await expectError(() => ask(), 'SHAPE_MISMATCH', /0 dense values but the model 2/)
+    await expectError(() => ask(new Float32Array(3)), 'SHAPE_MISMATCH', /3 dense values/)
+    await expectError(() => ask(Float32Array.of(0, Number.NaN)), 'NOT_FINITE', /column 1/)
+    await expectError(() => ask([1, 2]), 'INVALID_ARGUMENT', /a Float32Array for dense/)
+    const searcher = mixed.searcher()
+    await expectError(
+      () => searcher.search(indices, values, new Float64Array(2) as never),
+      'INVALID_ARGUMENT',
+    )
+    await expectError(
+      () => searcher.search(new Uint32Array([x.cols]), Float32Array.of(1), new Float32Array(2)),
+      'INDEX_OUT_OF_RANGE',
+    )
+    const plain = await XLinear.train(x, y)
+    await expectError(
+      () => plain.predictOne({ indices, values, dense: new Float32Array(2) }),
+      'SHAPE_MISMATCH',
+    )
+  })
+
+  it('learns from rows that are dense alone', async () => {
+    const { x, y } = problem({ rows: 200, labels: 10 })
+    const values = new Float32Array(200 * x.cols)
+    for (let i = 0; i < 200; i++) {
+      const row = x.row(i)
+      for (const [at, f] of row.indices.entries()) values[i * x.cols + f] = row.values[at] as number
+    }
+    const alone = Features.from(undefined, Dense.from({ rows: 200, cols: x.cols, values }))
+    expect([alone.rows, alone.cols, alone.row(3).indices.length]).toEqual([200, x.cols, 0])
+    const model = await XLinear.train(alone, y, { tree: { maxLeaf: 4 } })
+    const report = await evaluate(await model.predict(alone, { k: 1 }), y, { k: [1] })
+    expect(report.precision[1]).toBeGreaterThan(0.95)
+    await model.save(place('dense.aquila'))
+    const again = await XLinear.fromBytes(readFileSync(place('dense.aquila')), { verify: true })
+    expect(await again.predict(alone)).toEqual(await model.predict(alone))
   })
 
   it('takes a tree, label vectors, relevance and negatives of the user', async () => {

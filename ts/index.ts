@@ -31,6 +31,7 @@ export {
   type CsrInput,
   Dense,
   type DenseInput,
+  type FeatureRow,
   Features,
   type SparseRow,
 } from './matrix.js'

@@ -44,6 +44,12 @@ export interface SparseRow {
   values: Float32Array
 }
 
+/** One row of features with its dense part. */
+export interface FeatureRow extends SparseRow {
+  /** The row's values in the dense block, all of them; none for rows without one. */
+  dense?: Float32Array | undefined
+}
+
 const INDPTR = [Uint32Array, Int32Array, BigInt64Array, BigUint64Array, Float64Array] as const
 const INDICES = [Uint32Array, Int32Array] as const
 const VALUES = [Float32Array, Float64Array] as const
@@ -124,7 +130,8 @@ export class Csr {
   /** Copies one row out. */
   row(index: number): SparseRow {
     const row = integer(index ?? null, 'row', 0, MOST, 0)
-    return attempt(() => this.native.row(row))
+    const { indices, values } = attempt(() => this.native.row(row))
+    return { indices, values }
   }
 
   /** Lets go of the memory at once; calls that are running keep theirs. Closing twice is fine. */
@@ -210,11 +217,16 @@ export class Features {
     this.native = matrix
   }
 
-  /** Copies both parts; they must have the same number of rows. */
-  static from(sparse: Csr, dense: Dense): Features {
-    if (!(sparse instanceof Csr)) throw expected('a Csr', 'sparse', sparse)
+  /**
+   * Joins both parts, which must have the same number of rows; `undefined` for the sparse one makes rows that are dense
+   * alone. Nothing is copied: both may be closed at once.
+   */
+  static from(sparse: Csr | undefined, dense: Dense): Features {
+    if (sparse !== undefined && !(sparse instanceof Csr)) throw expected('a Csr', 'sparse', sparse)
     if (!(dense instanceof Dense)) throw expected('a Dense', 'dense', dense)
-    return new Features(attempt(() => sparse.native.withDense(dense.native)))
+    return new Features(
+      attempt(() => sparse?.native.withDense(dense.native) ?? native.Matrix.ofDense(dense.native)),
+    )
   }
 
   /** Number of rows. */
@@ -225,6 +237,12 @@ export class Features {
   /** Number of columns, dense ones included. */
   get cols(): number {
     return attempt(() => this.native.cols)
+  }
+
+  /** Copies one row out. */
+  row(index: number): FeatureRow {
+    const row = integer(index ?? null, 'row', 0, MOST, 0)
+    return attempt(() => this.native.row(row))
   }
 
   /** Lets go of the memory at once; calls that are running keep theirs. Closing twice is fine. */
@@ -256,11 +274,12 @@ export function optionalCsr(value: unknown, name: string): Matrix | undefined {
 }
 
 /** The typed arrays of one row, checked. */
-export function rowOf(value: unknown): SparseRow {
-  const row = optionsOf(value, 'the row') as Partial<SparseRow>
+export function rowOf(value: unknown): FeatureRow {
+  const row = optionsOf(value, 'the row') as Partial<FeatureRow>
   typed(row.indices, 'indices', [Uint32Array])
   typed(row.values, 'values', [Float32Array])
-  return row as SparseRow
+  if (row.dense !== undefined) typed(row.dense, 'dense', [Float32Array])
+  return row as FeatureRow
 }
 
 /** Label ids as a typed array, or `undefined`. */

@@ -4,7 +4,7 @@ import { expected, translate } from './errors.js'
 
 /** The native side of a searcher. */
 interface Native {
-  search(indices: Uint32Array, values: Float32Array): number
+  search(indices: Uint32Array, values: Float32Array, dense?: Float32Array): number
   labels: Uint32Array
   scores: Float32Array
 }
@@ -24,7 +24,7 @@ export class Searcher {
   readonly labels: Uint32Array
   /** Scores of the last query's labels. */
   readonly scores: Float32Array
-  readonly #search: (indices: Uint32Array, values: Float32Array) => number
+  readonly #search: Native['search']
 
   private constructor(made: Native) {
     this.labels = made.labels
@@ -39,14 +39,17 @@ export class Searcher {
 
   /**
    * Looks up one row, given as strictly ascending feature ids with finite values, on the calling thread. Returns how
-   * many labels were found; they stand in `labels` and `scores` until the next search.
+   * many labels were found; they stand in `labels` and `scores` until the next search. A model with a dense block wants
+   * the row's values in it too.
    */
-  search(indices: Uint32Array, values: Float32Array): number {
+  search(indices: Uint32Array, values: Float32Array, dense?: Float32Array): number {
     try {
-      return this.#search(indices, values)
+      return this.#search(indices, values, dense)
     } catch (error) {
       if (!(indices instanceof Uint32Array)) throw expected('a Uint32Array', 'indices', indices)
       if (!(values instanceof Float32Array)) throw expected('a Float32Array', 'values', values)
+      if (dense !== undefined && !(dense instanceof Float32Array))
+        throw expected('a Float32Array', 'dense', dense)
       throw translate(error)
     }
   }

@@ -8,12 +8,12 @@ import { run } from './job.js'
 import {
   type Csr,
   csrOf,
+  type FeatureRow,
   type Features,
   featuresOf,
   labelsOf,
   optionalCsr,
   rowOf,
-  type SparseRow,
 } from './matrix.js'
 import type { ModelHandle, Report as NativeReport } from './native/binding.cjs'
 import { native } from './native.js'
@@ -90,6 +90,8 @@ export interface TrainReport {
 export interface ModelInfo {
   /** Number of feature columns. */
   features: number
+  /** How many of them, the last ones, are those of a dense block. */
+  denseFeatures: number
   /** Number of labels. */
   labels: number
   /** Number of slots: at least one for each label. */
@@ -274,7 +276,7 @@ export class XLinear {
    * Ranks labels of one row at once, on the calling thread: for one query this is far cheaper than a promise. The
    * answer is a copy; {@link XLinear.searcher} saves that too.
    */
-  predictOne(row: SparseRow, options?: PredictParameters): RankedRow {
+  predictOne(row: FeatureRow, options?: PredictParameters): RankedRow {
     const given = optionsOf(options)
     const key = JSON.stringify(given)
     let searcher = this.#searchers.get(key)
@@ -284,8 +286,8 @@ export class XLinear {
       if (this.#searchers.size >= 8) this.#searchers.clear()
       this.#searchers.set(key, searcher)
     }
-    const { indices, values } = rowOf(row)
-    const count = searcher.search(indices, values)
+    const { indices, values, dense } = rowOf(row)
+    const count = searcher.search(indices, values, dense)
     return { labels: searcher.labels.slice(0, count), scores: searcher.scores.slice(0, count) }
   }
 

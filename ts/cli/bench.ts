@@ -2,12 +2,13 @@
 
 import type { Command } from 'commander'
 import { AquilaError } from '../errors.js'
-import { Csr } from '../matrix.js'
+import type { FeatureRow } from '../matrix.js'
 import { type FlatOptions, specs } from '../options.js'
 import { XLinear } from '../xlinear.js'
 import {
   assignment,
   count,
+  DENSE,
   heavy,
   interruptible,
   parse,
@@ -55,17 +56,18 @@ async function bench(options: Options): Promise<void> {
     const call = { threads, signal }
     using model = await XLinear.open(options.model, {}, call)
     const { x } = await readRows(options, call)
-    if (!(x instanceof Csr))
-      throw new AquilaError('UNSUPPORTED', 'bench takes sparse rows only: leave out --dense')
     const parameters = { k: options.k, beam: options.beam, ...parse(options.set ?? {}, specs.predict) }
     const queries = Math.min(options.queries, x.rows)
     if (queries === 0) throw new AquilaError('INVALID_ARGUMENT', 'Expected rows but received none')
     // All rows, evenly picked, in JavaScript's memory: the clock runs for the queries alone.
-    const rows = Array.from({ length: queries }, (_, i) => x.row(Math.floor((i * x.rows) / queries)))
+    const rows = Array.from(
+      { length: queries },
+      (_, i): FeatureRow => x.row(Math.floor((i * x.rows) / queries)),
+    )
     const searcher = model.searcher(parameters)
     const times = time(rounds, queries, (i) => {
       const row = rows[i] as (typeof rows)[number]
-      searcher.search(row.indices, row.values)
+      searcher.search(row.indices, row.values, row.dense)
     })
     const singleMs = summary(times)
     const microseconds = (ms: number) => `${(1000 * ms).toFixed(1)} µs`
@@ -86,6 +88,7 @@ export function addBench(program: Command): void {
       .description('Time single queries from JavaScript through the public API.')
       .requiredOption('--model <file>', 'the model file')
       .option('--x <file.npz>', 'rows × features')
+      .option('--dense <file.npy>', DENSE)
       .option('--xmc <file.txt>', 'rows in a text file, plain or gzip, instead of --x')
       .option('--single', 'one query after another; the only kind there is')
       .option('--queries <n>', 'how many different rows to ask', count(1), 500)

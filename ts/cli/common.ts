@@ -155,6 +155,9 @@ export async function checkTarget(path: string | undefined): Promise<void> {
   if (there?.isDirectory()) throw new AquilaError('IO', `${path}: is a folder`)
 }
 
+/** What `--dense` is. */
+export const DENSE = 'dense block beside the sparse rows, or alone'
+
 /** Where rows come from. */
 export interface RowsOptions {
   x?: string
@@ -167,14 +170,16 @@ export async function readRows(
   { x, dense, xmc }: RowsOptions,
   call: { threads: number; signal?: AbortSignal },
 ): Promise<{ x: Csr | Features; y?: Csr }> {
-  if ((x === undefined) === (xmc === undefined))
-    throw new AquilaError('INVALID_ARGUMENT', 'Expected either --x or --xmc')
-  const data: { x: Csr; y?: Csr } =
-    xmc === undefined ? { x: await readNpz(x as string, call) } : await readXmc(xmc, call)
-  if (dense === undefined) return data
+  if (x !== undefined && xmc !== undefined)
+    throw new AquilaError('INVALID_ARGUMENT', 'Expected either --x or --xmc but received both')
+  if (x === undefined && xmc === undefined && dense === undefined)
+    throw new AquilaError('INVALID_ARGUMENT', 'Expected --x, --xmc or --dense')
+  const data: { x?: Csr; y?: Csr } =
+    xmc !== undefined ? await readXmc(xmc, call) : x !== undefined ? { x: await readNpz(x, call) } : {}
+  if (dense === undefined) return { ...data, x: data.x as Csr }
   const block = await readNpy(dense, call)
   const features = Features.from(data.x, block)
-  data.x.close()
+  data.x?.close()
   block.close()
   return { ...data, x: features }
 }
@@ -192,7 +197,7 @@ export interface GroupedOptions extends RowsOptions {
 export function grouped(command: Command): Command {
   return command
     .option('--x <file.npz>', 'samples × features')
-    .option('--dense <file.npy>', 'dense block beside the sparse rows')
+    .option('--dense <file.npy>', DENSE)
     .requiredOption('--groups <file.npz>', 'samples × groups')
     .requiredOption('--bags <file.npz>', "the groups' labels, groups × labels")
 }

@@ -22,7 +22,7 @@ async function inspect(path: string, options: Options): Promise<void> {
     const verified = options.verify ? { verified: true } : {}
     print(options.json, { ...info, labelNames: names, ...verified }, [
       ['file', `${path}, ${size(info.bytes)}, format version ${info.version}`],
-      ['features', String(info.features)],
+      ['features', `${info.features}${info.denseFeatures ? `, the last ${info.denseFeatures} dense` : ''}`],
       [
         'labels',
         `${info.labels} in ${info.slots} slots${info.several ? `, ${info.several} in several leaves` : ''}${names ? ', named' : ''}`,

@@ -9,6 +9,7 @@ import {
   assignment,
   checkTarget,
   count,
+  DENSE,
   heavy,
   interruptible,
   parse,
@@ -70,7 +71,7 @@ export function addPredict(program: Command): void {
       .description('Rank the labels of every row of a matrix.')
       .requiredOption('--model <file>', 'the model file')
       .option('--x <file.npz>', 'rows × features')
-      .option('--dense <file.npy>', 'dense block beside the sparse rows')
+      .option('--dense <file.npy>', DENSE)
       .option('--xmc <file.txt>', 'rows in a text file, plain or gzip, instead of --x')
       .option('--k <n>', 'labels returned of a row', count(1), 10)
       .option('--beam <n>', 'nodes kept of each layer', count(1), 10)

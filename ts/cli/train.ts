@@ -14,6 +14,7 @@ import {
   bytes,
   checkTarget,
   count,
+  DENSE,
   heavy,
   interruptible,
   parse,
@@ -141,7 +142,7 @@ export function addTrain(program: Command): void {
       .command('train')
       .description('Learn a model from rows and their labels.')
       .option('--x <file.npz>', 'rows × features')
-      .option('--dense <file.npy>', 'dense block beside the sparse rows')
+      .option('--dense <file.npy>', DENSE)
       .option('--y <file.npz>', 'rows × labels')
       .option('--groups <file.npz>', 'rows × groups, where labels are known for groups only')
       .option('--bags <file.npz>', "the groups' labels, groups × labels")

@@ -151,6 +151,8 @@ pub struct RowArrays {
     pub indices: Uint32Array,
     /// Values.
     pub values: Float32Array,
+    /// Values of the dense block.
+    pub dense: Option<Float32Array>,
 }
 
 /// Tells V8 of memory that it cannot see, so that it collects handles in time.
@@ -216,9 +218,14 @@ impl Matrix {
     /// The same sparse rows with a dense block beside them.
     #[napi(catch_unwind)]
     pub fn with_dense(&self, env: Env, dense: &DenseMatrix) -> Result<Self> {
-        let sparse = self.open()?.sparse().clone();
-        let features = Features::new(sparse, Some((*dense.dense()?).clone())).js()?;
+        let features = self.open()?.beside(dense.dense()?).js()?;
         Ok(Self::new(&env, features))
+    }
+
+    /// Rows of this dense block alone.
+    #[napi(catch_unwind, factory)]
+    pub fn of_dense(env: Env, dense: &DenseMatrix) -> Result<Self> {
+        Ok(Self::new(&env, dense.dense()?.into()))
     }
 
     /// Number of rows.
@@ -253,15 +260,17 @@ impl Matrix {
     /// Copies one row out.
     #[napi(catch_unwind)]
     pub fn row(&self, row: u32) -> Result<RowArrays> {
-        let csr = self.open()?.sparse();
+        let features = self.open()?;
+        let csr = features.sparse();
         if row as usize >= csr.rows() {
             let message = format!("row {row} is not below the number of rows, {}", csr.rows());
             return Err(error(IndexOutOfRange, message));
         }
-        let row = csr.row(row as usize);
+        let row = features.row(row as usize);
         Ok(RowArrays {
-            indices: Uint32Array::new(row.indices.to_vec()),
-            values: Float32Array::new(row.values.to_vec()),
+            indices: Uint32Array::new(row.sparse.indices.to_vec()),
+            values: Float32Array::new(row.sparse.values.to_vec()),
+            dense: features.dense().map(|_| Float32Array::new(row.dense.to_vec())),
         })
     }
 

@@ -7,11 +7,11 @@ use crate::error::{Error, IntoJs, Result, closed, error};
 use crate::job::guard;
 use crate::matrix::{elements, typed_array};
 use crate::xlinear::Slot;
-use aquila::ErrorCode::{Internal, InvalidArgument};
-use aquila::Row;
+use aquila::ErrorCode::{Internal, InvalidArgument, NotFinite, ShapeMismatch};
 use aquila::xlinear::{PredictParams, Scope, Searcher};
+use aquila::{FeatureRow, Row};
 use napi::bindgen_prelude::{JsObjectValue, Object};
-use napi::sys::{self, TypedarrayType};
+use napi::sys::{self, TypedarrayType, ValueType};
 use napi::{Env, Unknown};
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
@@ -27,6 +27,7 @@ struct Query {
     /// check and the search.
     indices: Vec<u32>,
     values: Vec<f32>,
+    dense: Vec<f32>,
     found: Vec<(u32, f32)>,
     /// The buffer behind `labels` (first half) and `scores` (second half), as a `Uint32Array` over all of it.
     out: sys::napi_ref,
@@ -38,12 +39,19 @@ impl Query {
         env: sys::napi_env,
         indices: sys::napi_value,
         values: sys::napi_value,
+        dense: Option<sys::napi_value>,
     ) -> Result<u32> {
         let model = self.model.borrow();
         let model = model.as_ref().ok_or_else(|| closed("the model"))?;
         read(env, indices, TypedarrayType::uint32_array, "a Uint32Array for indices", &mut self.indices)?;
         read(env, values, TypedarrayType::float32_array, "a Float32Array for values", &mut self.values)?;
-        let row = Row::checked(&self.indices, &self.values, model.features()).js()?;
+        self.dense.clear();
+        if let Some(dense) = dense {
+            read(env, dense, TypedarrayType::float32_array, "a Float32Array for dense", &mut self.dense)?;
+        }
+        check_dense(&self.dense, model.dense())?;
+        let sparse = Row::checked(&self.indices, &self.values, model.features() - model.dense()).js()?;
+        let row = FeatureRow { sparse, dense: &self.dense };
         model.search(&mut self.searcher, row, &self.params, &self.scope, &mut self.found).js()?;
 
         let mut array = null_mut();
@@ -71,6 +79,22 @@ impl Query {
     }
 }
 
+/// Checks a row's dense part.
+fn check_dense(dense: &[f32], wanted: usize) -> Result<()> {
+    if dense.len() != wanted {
+        let message =
+            format!("the row has {} dense values but the model {wanted} dense features", dense.len());
+        return Err(error(ShapeMismatch, message));
+    }
+    match dense.iter().position(|v| !v.is_finite()) {
+        Some(j) => Err(error(
+            NotFinite,
+            format!("dense value {} at column {j} is not finite: replace or drop it", dense[j]),
+        )),
+        None => Ok(()),
+    }
+}
+
 /// Copies a typed array of this type into `to`.
 fn read<T: Copy>(
     env: sys::napi_env,
@@ -90,16 +114,21 @@ fn read<T: Copy>(
     Ok(())
 }
 
-/// `search(indices, values)`: how many labels were found.
+/// `search(indices, values, dense)`: how many labels were found. `dense` may be left out or `undefined`.
 unsafe extern "C" fn search(env: sys::napi_env, info: sys::napi_callback_info) -> sys::napi_value {
-    let (mut count, mut arguments, mut data) = (2, [null_mut(); 2], null_mut());
+    let (mut count, mut arguments, mut data) = (3, [null_mut(); 3], null_mut());
     // SAFETY: all pointers are valid for the call; missing arguments are filled with `undefined`.
     unsafe { sys::napi_get_cb_info(env, info, &mut count, arguments.as_mut_ptr(), null_mut(), &mut data) };
     // SAFETY: the data is the query of `open`, freed only after the function is collected, and a search never
     // calls JavaScript, so that no second one can begin meanwhile.
     let query = unsafe { &mut *data.cast::<Query>() };
     let mut result = null_mut();
-    match guard(|| query.search(env, arguments[0], arguments[1])) {
+    let [indices, values, dense] = arguments;
+    let mut kind = ValueType::napi_undefined;
+    // SAFETY: the argument is a value of this call, and `kind` is valid for it.
+    unsafe { sys::napi_typeof(env, dense, &mut kind) };
+    let dense = (kind != ValueType::napi_undefined).then_some(dense);
+    match guard(|| query.search(env, indices, values, dense)) {
         // SAFETY: `result` is valid for the call.
         Ok(count) => unsafe { sys::napi_create_uint32(env, count, &mut result) },
         Err(e) => throw(env, &e),
@@ -153,7 +182,8 @@ pub fn open<'env>(
     check(unsafe { sys::napi_create_reference(raw, all, 1, &mut out) })?;
     let (indices, values) = (Vec::with_capacity(256), Vec::with_capacity(256));
     let found = Vec::with_capacity(k.min(4096));
-    let query = Box::new(Query { model, searcher, params, scope, indices, values, found, out });
+    let query =
+        Box::new(Query { model, searcher, params, scope, indices, values, dense: Vec::new(), found, out });
     let data = Box::into_raw(query).cast::<c_void>();
     // SAFETY: the name is valid for the call, and `data` lives until the finalizer below frees it.
     check(unsafe {

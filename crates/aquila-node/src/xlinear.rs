@@ -28,6 +28,8 @@ pub type Slot = RefCell<Option<Arc<Model>>>;
 pub struct Info {
     /// Number of feature columns.
     pub features: u32,
+    /// How many of them, the last ones, are those of a dense block.
+    pub dense_features: u32,
     /// Number of labels.
     pub labels: u32,
     /// Number of slots.
@@ -324,6 +326,7 @@ impl ModelHandle {
         let (names, values): (Vec<_>, Vec<_>) = info.parts.params.values().into_iter().unzip();
         Ok(Info {
             features: info.features as u32,
+            dense_features: info.dense as u32,
             labels: info.labels as u32,
             slots: info.slots as u32,
             several: info.several as u32,
@@ -382,7 +385,7 @@ impl ModelHandle {
     /// A warm searcher for single queries: `{ search, labels, scores }`.
     #[napi(
         catch_unwind,
-        ts_return_type = "{ search(indices: Uint32Array, values: Float32Array): number, labels: Uint32Array, scores: Float32Array }"
+        ts_return_type = "{ search(indices: Uint32Array, values: Float32Array, dense?: Float32Array): number, labels: Uint32Array, scores: Float32Array }"
     )]
     pub fn searcher<'env>(
         &self,

@@ -202,7 +202,7 @@ fn groups_of_one_give_back_labels_and_label_vectors() {
         .flat_map(|(d, r)| r.indices.iter().map(|j| d[*j as usize] as f32).collect::<Vec<_>>())
         .collect();
     let labels_rows = y.transpose();
-    let pifa = Pifa { x: &x, values: &rows, labels_rows: &labels_rows };
+    let pifa = Pifa::new(&x, &rows, &labels_rows);
     let vectors = pifa.all(Cut::NONE, &Control::default()).unwrap();
     let embeddings = found.embeddings.unwrap();
     assert_eq!(embeddings.indices(), vectors.indices());

@@ -18,6 +18,8 @@ fn examples() -> Vec<Made> {
         "full pages",
         "f32",
         "bf16",
+        "dense block",
+        "dense block, bf16",
     ];
     plans().iter().filter(|p| wanted.contains(&p.name)).map(|p| make(p, 2)).collect()
 }
@@ -31,7 +33,7 @@ fn use_it(bytes: Vec<u8>, made: &Made, x: &aquila::Features) -> Result<(), aquil
     for isa in Isa::available() {
         let mut searcher = Searcher::with_isa(isa);
         for i in 0..x.rows() {
-            model.search(&mut searcher, x.sparse().row(i), &params, &Scope::All, &mut out)?;
+            model.search(&mut searcher, x.row(i), &params, &Scope::All, &mut out)?;
             assert!(out.iter().all(|o| (o.0 as usize) < model.labels()));
         }
     }
@@ -51,7 +53,7 @@ fn use_it(bytes: Vec<u8>, made: &Made, x: &aquila::Features) -> Result<(), aquil
 #[test]
 fn a_thousand_flipped_bits_do_no_harm() {
     for made in examples() {
-        let x = rows(made.plan.features, 5, 17);
+        let x = rows_of(&made.plan, 5, 17);
         let bytes = made.model.as_bytes();
         let mut rng = Rng(made.plan.seed + 99);
         for flip in 0..1000 {
@@ -76,13 +78,13 @@ fn a_thousand_flipped_bits_do_no_harm() {
 #[test]
 fn random_weights_and_tables_do_no_harm() {
     for made in examples() {
-        let x = rows(made.plan.features, 5, 19);
+        let x = rows_of(&made.plan, 5, 19);
         let bytes = made.model.as_bytes();
         for round in 0..20 {
             let mut rng = Rng(1000 + round);
             let mut damaged = bytes.to_vec();
             let header = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
-            let keep = bytes.windows(9).rposition(|w| w == b"{\"directo").unwrap();
+            let keep = bytes.windows(9).rposition(|w| w == b"{\"directo" || w == b"{\"dense\":").unwrap();
             for byte in &mut damaged[header..keep] {
                 if rng.below(100) < 1 + 5 * round as usize {
                     *byte = rng.next() as u8;

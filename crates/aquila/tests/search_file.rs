@@ -7,7 +7,7 @@ use aquila::data::Row;
 use aquila::params::{Params, Value};
 use aquila::tree::LabelTree;
 use aquila::xlinear::{Block, Model, ModelParts, PredictParams, Scope, WeightFormat, WeightKind};
-use aquila::{Csr, Dense, ErrorCode, Features};
+use aquila::{Csr, Dense, ErrorCode, FeatureRow, Features};
 use search_support::*;
 
 fn plan(name: &str) -> Plan {
@@ -110,6 +110,8 @@ fn malformed_blocks_are_refused() {
         features: vec![1, 2],
         masks: vec![3, 8],
         codes: vec![1, 2, 3],
+        dense: vec![],
+        scales: [0.0; 16],
         bias: [0.0; 16],
     };
     let assemble = |blocks: Vec<Block>| {
@@ -118,7 +120,7 @@ fn malformed_blocks_are_refused() {
         Model::assemble(parts, &tree, format, blocks, &Control::with_threads(1))
     };
     assert!(assemble(vec![good.clone()]).is_ok());
-    let bad: [fn(&mut Block); 10] = [
+    let bad: [fn(&mut Block); 11] = [
         |b| b.layer = 1,
         |b| b.parent = 1,
         |b| b.first = 17,
@@ -129,6 +131,7 @@ fn malformed_blocks_are_refused() {
         |b| b.masks[0] = 0,
         |b| b.codes.push(0),
         |b| b.bias[0] = f32::NAN,
+        |b| b.dense.push(0),
     ];
     for (i, spoil) in bad.iter().enumerate() {
         let mut block = good.clone();
@@ -139,7 +142,7 @@ fn malformed_blocks_are_refused() {
 }
 
 #[test]
-fn dense_blocks_are_further_columns() {
+fn a_dense_block_of_rows_is_further_columns_of_a_model_without() {
     let made = make(&plan("dense leaves"), 1);
     let sparse = rows(190, 10, 5).sparse().clone();
     let mut rng = Rng(4);
@@ -149,7 +152,53 @@ fn dense_blocks_are_further_columns() {
     let predict = |x: &Features| {
         made.model.predict(x, &PredictParams::default(), &Scope::All, &Control::with_threads(1)).unwrap()
     };
-    assert_eq!(predict(&both), predict(&joined));
+    let (a, b) = (predict(&both), predict(&joined));
+    assert_eq!(a.labels, b.labels);
+    assert!(a.scores.iter().zip(&b.scores).all(|(a, b)| (a - b).abs() < 1e-6));
+}
+
+#[test]
+fn a_dense_block_of_a_model_takes_sparse_columns_too() {
+    for name in ["dense block", "dense alone, wide leaves", "dense block, bf16", "dense block, f32, flat"] {
+        let made = make(&plan(name), 1);
+        let x = rows_of(&made.plan, 30, 8);
+        let joined: Features = x.as_csr().into_owned().into();
+        let predict = |x: &Features| {
+            made.model.predict(x, &PredictParams::default(), &Scope::All, &Control::with_threads(1)).unwrap()
+        };
+        let (a, b) = (predict(&x), predict(&joined));
+        assert_eq!(a.labels, b.labels, "{name}");
+        assert!(a.scores.iter().zip(&b.scores).all(|(a, b)| (a - b).abs() < 1e-4), "{name}");
+    }
+}
+
+#[test]
+fn dense_rows_of_the_wrong_shape_are_refused() {
+    let made = make(&plan("dense block"), 1);
+    let (sparse, dense) = (made.plan.features - 70, 70);
+    let predict = |s: usize, d: usize| {
+        let empty = Csr::new(2, s, vec![0, 0, 0], vec![], vec![]).unwrap();
+        let block = (d > 0).then(|| Dense::new(2, d, vec![0.5; 2 * d]).unwrap());
+        let x = Features::new(empty, block).unwrap();
+        made.model.predict(&x, &PredictParams::default(), &Scope::All, &Control::with_threads(1))
+    };
+    // Fewer sparse columns are zeros, as without a block; all columns as sparse ones are the concatenation.
+    for (s, d) in
+        [(sparse, dense), (sparse - 9, dense), (0, dense), (sparse + dense, 0), (sparse + 10, dense - 10)]
+    {
+        assert!(predict(s, d).is_ok(), "{s} and {d}");
+    }
+    for (s, d) in [(sparse, 0), (sparse + 1, dense), (sparse, dense + 1), (sparse, dense - 1), (0, 0)] {
+        let e = predict(s, d).unwrap_err();
+        assert_eq!(e.code(), ErrorCode::ShapeMismatch, "{s} and {d}");
+        assert!(e.message().contains("70 dense features"), "{}", e.message());
+    }
+    let dense = vec![1.0; made.plan.features + 1];
+    let row = FeatureRow { sparse: Row { indices: &[], values: &[] }, dense: &dense };
+    let params = PredictParams::default();
+    let e =
+        made.model.search(&mut made.model.searcher(), row, &params, &Scope::All, &mut vec![]).unwrap_err();
+    assert_eq!(e.code(), ErrorCode::ShapeMismatch);
 }
 
 #[test]

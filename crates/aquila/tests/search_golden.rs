@@ -6,13 +6,13 @@ mod search_support;
 
 use aquila::control::Control;
 use aquila::xlinear::{Model, PredictParams, Scope, WeightKind};
-use search_support::{Plan, make, rows};
+use search_support::{Plan, make, rows_of};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
 const VERSION: u32 = 1;
 
-fn plans() -> [Plan; 3] {
+fn plans() -> [Plan; 4] {
     let plan = |name, kind| Plan {
         features: 40,
         early: 0.2,
@@ -21,7 +21,12 @@ fn plans() -> [Plan; 3] {
         kind,
         ..Plan::new(name, 60, &[(4, 6), (2, 20)])
     };
-    [plan("u8", WeightKind::Byte), plan("bf16", WeightKind::Bf16), plan("f32", WeightKind::F32)]
+    [
+        plan("u8", WeightKind::Byte),
+        plan("bf16", WeightKind::Bf16),
+        plan("f32", WeightKind::F32),
+        Plan { dense: 10, ..plan("dense", WeightKind::Byte) },
+    ]
 }
 
 fn path(name: &str) -> PathBuf {
@@ -29,9 +34,10 @@ fn path(name: &str) -> PathBuf {
 }
 
 /// The ten best of some rows that are the same in every build.
-fn answers(model: &Model) -> Vec<Vec<(u32, f32)>> {
+fn answers(plan: &Plan, model: &Model) -> Vec<Vec<(u32, f32)>> {
     let params = PredictParams { k: 10, ..PredictParams::default() };
-    let ranked = model.predict(&rows(40, 12, 7), &params, &Scope::All, &Control::with_threads(1)).unwrap();
+    let ranked =
+        model.predict(&rows_of(plan, 12, 7), &params, &Scope::All, &Control::with_threads(1)).unwrap();
     ranked
         .indptr
         .windows(2)
@@ -49,7 +55,7 @@ fn files_of_this_version_give_the_answers_of_their_day() {
         for plan in plans() {
             let made = make(&plan, 1);
             made.model.save(&path(&format!("v{VERSION}-{}.aquila", plan.name))).unwrap();
-            all.insert(plan.name.into(), json!(answers(&made.model)));
+            all.insert(plan.name.into(), json!(answers(&plan, &made.model)));
         }
         std::fs::write(&expected, serde_json::to_string(&all).unwrap() + "\n").unwrap();
     }
@@ -59,7 +65,7 @@ fn files_of_this_version_give_the_answers_of_their_day() {
         assert_eq!(std::fs::read(&file).unwrap()[8..12], VERSION.to_le_bytes(), "{file:?}");
         let model = Model::open(&file).unwrap();
         model.verify().unwrap();
-        let got = answers(&model);
+        let got = answers(&plan, &model);
         let want: Vec<Vec<(u32, f32)>> = serde_json::from_value(expected[plan.name].clone()).unwrap();
         assert_eq!(got.len(), want.len());
         for (i, (got, want)) in got.iter().zip(&want).enumerate() {

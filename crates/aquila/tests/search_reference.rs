@@ -23,7 +23,7 @@ fn forms() -> Vec<ScoreForm> {
 fn every_tree_scores_as_the_reference_does() {
     for plan in plans() {
         let made = make(&plan, 2);
-        let x = rows(plan.features, 10, 7);
+        let x = rows_of(&plan, 10, 7);
         let mut out = Vec::new();
         for isa in Isa::available() {
             let mut searcher = Searcher::with_isa(isa);
@@ -37,9 +37,7 @@ fn every_tree_scores_as_the_reference_does() {
                             break;
                         }
                         let place = format!("{}, {isa:?}, {form:?}, beam {beam}, k {k}, row {i}", plan.name);
-                        made.model
-                            .search(&mut searcher, x.sparse().row(i), &params, &Scope::All, &mut out)
-                            .unwrap();
+                        made.model.search(&mut searcher, x.row(i), &params, &Scope::All, &mut out).unwrap();
                         let want = reference(&made, &x, i, &params, beam, &|_, _| true);
                         agree(form, &out, &want, k, &place);
                     }
@@ -53,7 +51,7 @@ fn every_tree_scores_as_the_reference_does() {
 fn allowed_labels_are_ranked_as_if_no_other_existed() {
     for plan in plans() {
         let made = make(&plan, 1);
-        let x = rows(plan.features, 6, 11);
+        let x = rows_of(&plan, 6, 11);
         for step in [1, 3, 37] {
             let labels: Vec<u32> = (0..plan.labels as u32).step_by(step).collect();
             let set: BTreeSet<u32> = labels.iter().copied().collect();
@@ -93,7 +91,7 @@ fn allowed_labels_are_ranked_as_if_no_other_existed() {
 fn chosen_labels_are_all_scored_whatever_the_beam() {
     for plan in plans() {
         let made = make(&plan, 1);
-        let x = rows(plan.features, 6, 13);
+        let x = rows_of(&plan, 6, 13);
         let mut rng = Rng(5);
         let (mut indptr, mut indices) = (vec![0], Vec::new());
         for i in 0..x.rows() {
@@ -123,7 +121,7 @@ fn bytes_and_results_do_not_depend_on_threads() {
     for plan in plans() {
         let (one, three) = (make(&plan, 1), make(&plan, 3));
         assert!(one.model.as_bytes() == three.model.as_bytes(), "{}", plan.name);
-        let x = rows(plan.features, 200, 3);
+        let x = rows_of(&plan, 200, 3);
         let params = PredictParams::default();
         let predict = |m: &Made, threads| {
             m.model.predict(&x, &params, &Scope::All, &Control::with_threads(threads)).unwrap()

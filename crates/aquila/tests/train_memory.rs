@@ -3,7 +3,7 @@
 mod common;
 
 use aquila::xlinear::{TrainInputs, TrainParams, forecast, train};
-use aquila::{Csr, Features};
+use aquila::{Csr, Dense, Features};
 use common::{Lists, Rng, control, csr};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -93,11 +93,19 @@ fn the_forecast_is_at_least_the_peak_and_not_three_times_it() {
     let mut few = default();
     (few.solver.max_weights, few.model.normalize) = (50, false);
     sets.push(("few weights", texts(6000, 10_000, 2000, 30), few, 2));
+    for (name, labels) in [("a dense block", 2000), ("a dense block, few labels", 100)] {
+        let ((x, y), cols) = (texts(6000, 10_000, labels, 30), 300);
+        let mut rng = Rng::new(8);
+        let block = (0..x.rows() * cols).map(|_| rng.unit() as f32 - 0.5).collect();
+        let block = Dense::new(x.rows(), cols, block).unwrap();
+        sets.push((name, (Features::new(x.sparse().clone(), Some(block)).unwrap(), y), default(), 2));
+    }
     let mut wrong = Vec::new();
     for (name, (x, y), p, threads) in sets {
         let c = control(threads, 0);
         let need = forecast(&x, &y, &p, threads) as f64;
-        let before = LIVE.load(Ordering::Relaxed) as u64 - x.sparse().bytes() - y.bytes();
+        let block = x.dense().map_or(0, |d| size_of_val(d.values()) as u64);
+        let before = LIVE.load(Ordering::Relaxed) as u64 - x.sparse().bytes() - y.bytes() - block;
         PEAK.store(LIVE.load(Ordering::Relaxed), Ordering::Relaxed);
         let model = train(&x, &y, &p, TrainInputs::default(), &c).unwrap().0;
         let peak = (PEAK.load(Ordering::Relaxed) as u64 - before) as f64;

@@ -9,7 +9,7 @@ use aquila::xlinear::{
     Loss, Model, Negatives, PredictParams, Relevance, RelevanceNorm, Scope, ScoreForm, TrainInputs,
     TrainParams, WeightKind, train,
 };
-use aquila::{Csr, Dense, Features};
+use aquila::{Csr, Features};
 use common::{Lists, Rng, Single, control, csr, labels_below, lists, random_rows, random_tree, separable};
 
 fn learn(x: &Features, y: &Csr, params: &TrainParams, inputs: TrainInputs) -> Model {
@@ -583,20 +583,6 @@ fn the_smallest_inputs_train() {
             }
         }
     }
-}
-
-#[test]
-fn a_dense_block_is_as_good_as_sparse_columns() {
-    let (x, y) = separable(14, 100, 10);
-    let mut rng = Rng::new(2);
-    let values: Vec<f32> = (0..300).map(|_| 0.1 + rng.unit() as f32).collect();
-    let both = Features::new(x.sparse().clone(), Some(Dense::new(100, 3, values).unwrap())).unwrap();
-    let sparse: Features = both.as_csr().into_owned().into();
-    let (a, b) = (
-        learn(&both, &y, &small(), TrainInputs::default()),
-        learn(&sparse, &y, &small(), TrainInputs::default()),
-    );
-    assert_eq!(a.as_bytes(), b.as_bytes());
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn near(got: &Csr, want: &[Vec<f64>]) {
 
 fn pifa(x: &Csr, y: &Csr, cut: Cut) -> Csr {
     let labels_rows = y.transpose();
-    Pifa { x, values: x.values(), labels_rows: &labels_rows }.all(cut, &Control::default()).unwrap()
+    Pifa::new(x, x.values(), &labels_rows).all(cut, &Control::default()).unwrap()
 }
 
 /// Z = norm(norm(Y)ᵀ X).
@@ -146,7 +146,7 @@ fn vectors_of_some_labels_are_rows_of_those_of_all() {
     let mut rng = Rng::new(3);
     let x = csr(40, &random_rows(&mut rng, 50, 40, 0.2));
     let y = csr(150, &random_rows(&mut rng, 50, 150, 0.05)).transpose();
-    let pifa = Pifa { x: &x, values: x.values(), labels_rows: &y };
+    let pifa = Pifa::new(&x, x.values(), &y);
     let cut = Cut { most: 20, mass: 0.9 };
     let all = pifa.all(cut, &Control::default()).unwrap();
     let labels = [3, 77, 78, 149];
@@ -185,7 +185,7 @@ fn a_trial_finds_branches_that_a_cut_would_hide() {
     for (shared, want) in [(0.12, true), (0.0, false)] {
         let (x, y) = branches(shared);
         let labels_rows = y.transpose();
-        let pifa = Pifa { x: &x, values: x.values(), labels_rows: &labels_rows };
+        let pifa = Pifa::new(&x, x.values(), &labels_rows);
         for threads in [1, 3] {
             let control = control(threads, 0);
             let found = control.install(|| whole_is_better(&pifa, cut, how, &control)).unwrap().unwrap();
@@ -200,7 +200,7 @@ fn a_trial_of_few_labels_keeps_the_cut() {
     let mut few = lists(&y.transpose());
     few.truncate(4000);
     let few = csr(6000, &few);
-    let pifa = Pifa { x: &x, values: x.values(), labels_rows: &few };
+    let pifa = Pifa::new(&x, x.values(), &few);
     let how = Bisection { spherical: true, iterations: 20, sample: 0 };
     assert!(!whole_is_better(&pifa, Cut { most: 0, mass: 0.8 }, how, &Control::default()).unwrap());
 }

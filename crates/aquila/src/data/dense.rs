@@ -47,6 +47,12 @@ impl Dense {
         &self.values
     }
 
+    /// These rows alone, in this order.
+    pub fn select(&self, rows: &[u32]) -> Self {
+        let values = rows.iter().flat_map(|i| self.row(*i as usize)).copied().collect();
+        Self { rows: rows.len(), cols: self.cols, values }
+    }
+
     /// The values of row `i`.
     pub fn row(&self, i: usize) -> &[f32] {
         &self.values[i * self.cols..(i + 1) * self.cols]

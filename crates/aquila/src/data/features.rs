@@ -1,36 +1,79 @@
 //! The rows a model sees.
 
-use super::{Csr, Dense};
+use super::{Csr, Dense, Row};
 use crate::error::{Result, fail};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Rows of a sparse part and an optional dense block. The dense columns stand after the sparse ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Features {
-    sparse: Csr,
-    dense: Option<Dense>,
+    sparse: Arc<Csr>,
+    dense: Option<Arc<Dense>>,
+}
+
+/// One row: its sparse entries, and its values in the dense columns, which stand after the sparse ones.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FeatureRow<'a> {
+    /// The sparse entries.
+    pub sparse: Row<'a>,
+    /// The values of the last columns; empty for rows without a dense part.
+    pub dense: &'a [f32],
+}
+
+impl<'a> From<Row<'a>> for FeatureRow<'a> {
+    fn from(sparse: Row<'a>) -> Self {
+        Self { sparse, dense: &[] }
+    }
 }
 
 impl From<Csr> for Features {
     fn from(sparse: Csr) -> Self {
-        Self { sparse, dense: None }
+        Self { sparse: Arc::new(sparse), dense: None }
+    }
+}
+
+impl From<Arc<Dense>> for Features {
+    fn from(dense: Arc<Dense>) -> Self {
+        let none = Csr::trusted(dense.rows(), 0, vec![0; dense.rows() + 1], Vec::new(), Vec::new());
+        Self { sparse: Arc::new(none), dense: Some(dense) }
+    }
+}
+
+impl From<Dense> for Features {
+    fn from(dense: Dense) -> Self {
+        Arc::new(dense).into()
     }
 }
 
 impl Features {
     /// Puts a dense block beside sparse rows.
     pub fn new(sparse: Csr, dense: Option<Dense>) -> Result<Self> {
-        if let Some(d) = &dense
-            && d.rows() != sparse.rows()
-        {
+        let sparse = Self::from(sparse);
+        dense.map_or(Ok(sparse.clone()), |dense| sparse.beside(Arc::new(dense)))
+    }
+
+    /// The sparse part with this dense block; nothing is copied.
+    pub fn beside(&self, dense: Arc<Dense>) -> Result<Self> {
+        let sparse = &self.sparse;
+        if dense.rows() != sparse.rows() {
             fail!(
                 ShapeMismatch,
                 "the sparse part has {} rows but the dense block {}",
                 sparse.rows(),
-                d.rows()
+                dense.rows()
             );
         }
-        Ok(Self { sparse, dense })
+        if sparse.cols() + dense.cols() > u32::MAX as usize {
+            fail!(
+                InvalidArgument,
+                "{} sparse and {} dense columns pass the limit of {}",
+                sparse.cols(),
+                dense.cols(),
+                u32::MAX
+            );
+        }
+        Ok(Self { sparse: Arc::clone(sparse), dense: Some(dense) })
     }
 
     /// Number of rows.
@@ -40,7 +83,7 @@ impl Features {
 
     /// Number of columns, dense ones included.
     pub fn cols(&self) -> usize {
-        self.sparse.cols() + self.dense.as_ref().map_or(0, Dense::cols)
+        self.sparse.cols() + self.dense().map_or(0, Dense::cols)
     }
 
     /// The sparse part.
@@ -50,12 +93,25 @@ impl Features {
 
     /// The dense block.
     pub fn dense(&self) -> Option<&Dense> {
-        self.dense.as_ref()
+        self.dense.as_deref()
+    }
+
+    /// These rows alone, in this order.
+    pub fn select(&self, rows: &[u32]) -> Self {
+        Self {
+            sparse: Arc::new(self.sparse.select(rows)),
+            dense: self.dense().map(|d| Arc::new(d.select(rows))),
+        }
+    }
+
+    /// Row `i`.
+    pub fn row(&self, i: usize) -> FeatureRow<'_> {
+        FeatureRow { sparse: self.sparse.row(i), dense: self.dense().map_or(&[], |d| d.row(i)) }
     }
 
     /// Everything as one sparse matrix; borrowed where there is no dense block.
     pub fn as_csr(&self) -> Cow<'_, Csr> {
-        let Some(dense) = &self.dense else { return Cow::Borrowed(&self.sparse) };
+        let Some(dense) = self.dense() else { return Cow::Borrowed(&self.sparse) };
         let (rows, first) = (self.rows(), self.sparse.cols() as u32);
         let mut indptr = Vec::with_capacity(rows + 1);
         let (mut indices, mut values) = (Vec::new(), Vec::new());

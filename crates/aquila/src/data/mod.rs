@@ -32,7 +32,7 @@ mod zip;
 pub use atomic::write_atomically;
 pub use csr::{Csr, Row};
 pub use dense::Dense;
-pub use features::Features;
+pub use features::{FeatureRow, Features};
 pub use libsvm::{LibsvmOptions, read_libsvm};
 pub use lines::Dataset;
 pub use npy::{read_npy, write_npy};

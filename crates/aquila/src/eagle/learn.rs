@@ -104,7 +104,7 @@ pub fn learn(
         train(x, &y, &params, inputs, control)?
     } else {
         let rows: Vec<u32> = (0..x.rows() as u32).filter(|i| grouped[*i as usize]).collect();
-        train(&x.as_csr().select(&rows).into(), &y.select(&rows), &params, inputs, control)?
+        train(&x.select(&rows), &y.select(&rows), &params, inputs, control)?
     };
     report.total = since.elapsed().as_secs_f64();
     Ok((model, report))

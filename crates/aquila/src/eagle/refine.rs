@@ -267,7 +267,7 @@ impl Work<'_> {
             match teacher {
                 Teacher::Bags => {
                     let rest = places(&of_group, |f| f != fold);
-                    let means = Pifa { x: self.x, values: self.rows.values(), labels_rows: &rosters };
+                    let means = Pifa::new(self.x, self.rows.values(), &rosters);
                     let means = self.control.install(|| means.some(&rest, Cut::NONE, self.control))??;
                     let mut params = self.rankers.clone();
                     params.solver.cp *= FIRST_COST;

@@ -17,6 +17,8 @@
 use super::Isa;
 use super::aligned::Aligned;
 use super::lanes::{Lanes, Work, dispatch};
+use super::tiles::Tiled;
+use std::marker::PhantomData;
 
 /// Most lanes that step together.
 pub const MOST: usize = 32;
@@ -66,11 +68,46 @@ pub struct Span {
     pub lone: f32,
 }
 
-/// The rows of a node: any rows among the entries of a matrix, its own or a larger one.
+/// Rows of a dense block: any of them, where they stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DenseRows<'a> {
+    values: &'a [f32],
+    cols: usize,
+    places: &'a [u32],
+}
+
+impl<'a> DenseRows<'a> {
+    /// Takes a block of so many columns and the places of the node's rows in it; with no columns there is no block.
+    ///
+    /// # Panics
+    /// If a place is beyond the block.
+    pub fn new(values: &'a [f32], cols: usize, places: &'a [u32]) -> Self {
+        if cols == 0 {
+            return Self::default();
+        }
+        assert!(places.iter().all(|i| (*i as usize + 1) * cols <= values.len()));
+        Self { values, cols, places }
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Where a row's values begin.
+    #[inline(always)]
+    pub(super) fn at(&self, i: usize) -> *const f32 {
+        self.values.as_ptr().wrapping_add(self.places[i] as usize * self.cols)
+    }
+}
+
+/// The rows of a node: any rows among the entries of a matrix, its own or a larger one, and what they have in a dense
+/// block.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
-    entries: Entries<'a>,
-    spans: &'a [Span],
+    pub(super) entries: Entries<'a>,
+    pub(super) spans: &'a [Span],
+    pub(super) dense: DenseRows<'a>,
 }
 
 impl<'a> Rows<'a> {
@@ -80,7 +117,16 @@ impl<'a> Rows<'a> {
     /// If a span reaches beyond the entries.
     pub fn new(entries: Entries<'a>, spans: &'a [Span]) -> Self {
         assert!(spans.iter().all(|s| s.begin <= s.end && s.end <= entries.idx.len()));
-        Self { entries, spans }
+        Self { entries, spans, dense: DenseRows::default() }
+    }
+
+    /// The same rows with what they have in a dense block beside it.
+    ///
+    /// # Panics
+    /// If the block is of another number of rows.
+    pub fn beside(self, dense: DenseRows<'a>) -> Self {
+        assert!(dense.cols == 0 || dense.places.len() == self.spans.len());
+        Self { dense, ..self }
     }
 
     /// Number of rows.
@@ -93,7 +139,7 @@ impl<'a> Rows<'a> {
         self.spans.is_empty()
     }
 
-    /// Number of columns.
+    /// Number of columns of the entries.
     pub fn cols(&self) -> usize {
         self.entries.cols
     }
@@ -137,9 +183,10 @@ pub struct Step {
 pub struct Siblings {
     width: usize,
     w: Aligned,
-    alpha: Aligned,
-    bias: [f32; MOST],
-    resting: Vec<bool>,
+    pub(super) panel: Aligned,
+    pub(super) alpha: Aligned,
+    pub(super) bias: [f32; MOST],
+    pub(super) resting: Vec<bool>,
 }
 
 impl Siblings {
@@ -148,6 +195,7 @@ impl Siblings {
         assert!(matches!(width, 4 | 8 | 16 | 32));
         self.width = width;
         self.w.reset(rows.cols() * width);
+        self.panel.reset(rows.dense.cols * width);
         self.alpha.reset(rows.len() * width);
         self.bias = [0.0; MOST];
         self.resting.clear();
@@ -162,6 +210,11 @@ impl Siblings {
     /// Weights of a local feature, one a lane.
     pub fn weights(&self, feature: usize) -> &[f32] {
         &self.w[feature * self.width..(feature + 1) * self.width]
+    }
+
+    /// Weights of the dense columns, column after column, one a lane.
+    pub fn panel(&self) -> &[f32] {
+        &self.panel
     }
 
     /// The bias weight of each lane.
@@ -212,29 +265,34 @@ pub fn pass(isa: Isa, problem: &Problem<'_>, order: &[u32], state: &mut Siblings
         state.w.len() == problem.rows.cols() * width
             && state.alpha.len() == n * width
             && state.resting.len() == n
+            && state.panel.len() == problem.rows.dense.cols * width
     );
     assert!(problem.relevance.is_none_or(|r| r.len() == n * width));
     let args = Args { problem, rows: problem.rows, order, state, active };
-    match problem.step.loss {
-        DualLoss::Logistic => dispatch(isa, width, Logistic(args)),
-        DualLoss::Hinge => dispatch(isa, width, Hinge::<false>(args)),
-        DualLoss::SquaredHinge => dispatch(isa, width, Hinge::<true>(args)),
+    let tiled = problem.rows.dense.cols > 0;
+    match (problem.step.loss, tiled) {
+        (DualLoss::Logistic, false) => dispatch(isa, width, RowByRow::<Logistic>::new(args)),
+        (DualLoss::Hinge, false) => dispatch(isa, width, RowByRow::<Hinge<false>>::new(args)),
+        (DualLoss::SquaredHinge, false) => dispatch(isa, width, RowByRow::<Hinge<true>>::new(args)),
+        (DualLoss::Logistic, true) => dispatch(isa, width, Tiled::<Logistic>::new(args)),
+        (DualLoss::Hinge, true) => dispatch(isa, width, Tiled::<Hinge<false>>::new(args)),
+        (DualLoss::SquaredHinge, true) => dispatch(isa, width, Tiled::<Hinge<true>>::new(args)),
     }
 }
 
-struct Args<'a> {
-    problem: &'a Problem<'a>,
-    rows: Rows<'a>,
-    order: &'a [u32],
-    state: &'a mut Siblings,
-    active: u32,
+pub(super) struct Args<'a> {
+    pub problem: &'a Problem<'a>,
+    pub rows: Rows<'a>,
+    pub order: &'a [u32],
+    pub state: &'a mut Siblings,
+    pub active: u32,
 }
 
 /// Over-relaxation of a step.
 const OMEGA: f32 = 1.3;
 
 /// Problems of fewer rows look at every row in every pass.
-const MANY_ROWS: usize = 128;
+pub(super) const MANY_ROWS: usize = 128;
 
 /// How many rows ahead of the current one are asked from memory: in random order no hardware prefetcher helps.
 const AHEAD: usize = 2;
@@ -242,9 +300,15 @@ const AHEAD: usize = 2;
 impl Args<'_> {
     /// Asks the caches for a row that will be needed soon.
     #[inline(always)]
-    fn prefetch(&self, k: usize, lanes: usize) {
-        let Some(&i) = self.order.get(k + AHEAD) else { return };
-        let i = i as usize;
+    pub fn prefetch(&self, k: usize, lanes: usize) {
+        if let Some(&i) = self.order.get(k + AHEAD) {
+            self.prefetch_row(i as usize, lanes);
+        }
+    }
+
+    /// Asks the caches for a row's entries and duals.
+    #[inline(always)]
+    pub fn prefetch_row(&self, i: usize, lanes: usize) {
         let span = self.rows.spans[i];
         let mut j = span.begin;
         while j < span.end {
@@ -260,7 +324,7 @@ impl Args<'_> {
     /// # Safety
     /// `i` is a row of `rows`, the state was reset for these rows and `V::N` lanes.
     #[inline(always)]
-    unsafe fn margins<V: Lanes>(&self, i: usize) -> V {
+    pub unsafe fn margins<V: Lanes>(&self, i: usize) -> V {
         let rows = self.rows;
         // SAFETY: `Rows::new` checked that spans lie within the entries and `Entries::new` that every id is below
         // `cols`; `pass` checked that `w` holds `cols` rows of lanes.
@@ -294,7 +358,7 @@ impl Args<'_> {
     /// # Safety
     /// As [`Args::margins`].
     #[inline(always)]
-    unsafe fn add_row<V: Lanes>(&mut self, i: usize, d: V) {
+    pub unsafe fn add_row<V: Lanes>(&mut self, i: usize, d: V) {
         // SAFETY: as in `margins`; ids within a row differ, so no store is lost.
         unsafe {
             let Span { begin, end, .. } = *self.rows.spans.get_unchecked(i);
@@ -324,65 +388,182 @@ impl Args<'_> {
     }
 }
 
-/// Hinge (`false`) and squared hinge (`true`).
-struct Hinge<'a, const SQUARED: bool>(Args<'a>);
+/// How a loss steps on one row, whatever the order of rows and the way to their margins.
+pub(super) trait Rule {
+    /// Whether rows that moved no lane rest for one pass.
+    const RESTS: bool;
+    /// What is kept from row to row of a pass.
+    type Pass<V: Lanes>;
+    /// What a step needs and does not wait for margins.
+    type Ready<V: Lanes>;
 
-impl<const SQUARED: bool> Work for Hinge<'_, SQUARED> {
+    /// # Safety
+    /// The instruction set of `V` must have been detected, here and below.
+    unsafe fn begin<V: Lanes>(step: &Step) -> Self::Pass<V>;
+    /// # Safety
+    /// `i` is a row.
+    unsafe fn ready<V: Lanes>(pass: &Self::Pass<V>, args: &Args<'_>, i: usize) -> Self::Ready<V>;
+    /// Steps on row `i`, whose margins are `margin`; `Δα·y`, or none if no lane moved.
+    ///
+    /// # Safety
+    /// As [`Rule::ready`].
+    unsafe fn step<V: Lanes>(
+        pass: &mut Self::Pass<V>,
+        args: &mut Args<'_>,
+        i: usize,
+        ready: Self::Ready<V>,
+        margin: V,
+    ) -> Option<V>;
+    /// # Safety
+    /// As [`Rule::begin`].
+    unsafe fn end<V: Lanes>(pass: Self::Pass<V>) -> Gap;
+}
+
+/// A pass over sparse rows, one after the other.
+struct RowByRow<'a, R> {
+    args: Args<'a>,
+    rule: PhantomData<R>,
+}
+
+impl<'a, R> RowByRow<'a, R> {
+    fn new(args: Args<'a>) -> Self {
+        Self { args, rule: PhantomData }
+    }
+}
+
+impl<R: Rule> Work for RowByRow<'_, R> {
     type Out = Gap;
 
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) -> Gap {
-        let Self(mut args) = self;
+        let Self { mut args, .. } = self;
         // SAFETY: `pass` checked every length and that `order` names rows; `V` is the dispatcher's.
         unsafe {
-            let (zero, one) = (V::splat(0.0), V::splat(1.0));
-            let (cp, cn) = (V::splat(args.problem.step.cp), V::splat(args.problem.step.cn));
-            let (rest, minus_rest) = (V::splat(args.problem.step.rest), V::splat(-args.problem.step.rest));
-            let (omega, half) = (V::splat(OMEGA), V::splat(0.5));
-            let (bias, beta) =
-                (V::splat(args.problem.step.bias), args.problem.step.bias * args.problem.step.bias);
+            let mut pass = R::begin::<V>(&args.problem.step);
+            let bias = V::splat(args.problem.step.bias);
             let mut b = V::load(args.state.bias.as_ptr());
-            let (mut max, mut min) = (V::splat(f32::NEG_INFINITY), V::splat(f32::INFINITY));
             for k in 0..args.order.len() {
                 args.prefetch(k, V::N);
                 let i = *args.order.get_unchecked(k) as usize;
-                let resting = args.state.resting.get_unchecked_mut(i);
-                if std::mem::take(resting) {
+                if R::RESTS && std::mem::take(args.state.resting.get_unchecked_mut(i)) {
                     continue;
                 }
-                let y = V::select(*args.problem.positives.get_unchecked(i), one, V::splat(-1.0));
-                let c = args.costs(i, cp, cn);
-                let d = if SQUARED { half.div(c) } else { zero };
-                let a = V::load(args.state.alpha.as_ptr().add(i * V::N));
-                let Span { squared, lone, .. } = *args.rows.spans.get_unchecked(i);
-                // Nothing here waits for the row before, so the division costs no time.
-                let pace = omega.div(V::splat(squared + beta).add(d).max(V::splat(1e-12)));
-                let own = a.mul_add(V::splat(lone).add(d), V::splat(-1.0));
-                let g = y.mul_add(bias.mul_add(b, args.margins::<V>(i)), own);
-                // The projected gradient: at a bound only the way back into the box counts.
-                let mut pg = V::select(zero.less(a), g, g.min(zero));
-                if !SQUARED {
-                    pg = V::select(a.less(c), pg, pg.max(zero));
+                let ready = R::ready(&pass, &args, i);
+                let margin = bias.mul_add(b, args.margins::<V>(i));
+                match R::step(&mut pass, &mut args, i, ready, margin) {
+                    None if R::RESTS => {
+                        *args.state.resting.get_unchecked_mut(i) = args.order.len() >= MANY_ROWS;
+                    }
+                    None => {}
+                    Some(step) => {
+                        args.add_row(i, step);
+                        b = bias.mul_add(step, b);
+                    }
                 }
-                (max, min) = (max.max(pg), min.min(pg));
-                let moved = args.active & (rest.less(pg) | pg.less(minus_rest));
-                if moved == 0 {
-                    *args.state.resting.get_unchecked_mut(i) = args.order.len() >= MANY_ROWS;
-                    continue;
-                }
-                let mut to = a.sub(g.mul(pace)).max(zero);
-                if !SQUARED {
-                    to = to.min(c);
-                }
-                let to = V::select(moved, to, a);
-                to.store(args.state.alpha.as_mut_ptr().add(i * V::N));
-                let step = to.sub(a).mul(y);
-                args.add_row(i, step);
-                b = bias.mul_add(step, b);
             }
             b.store(args.state.bias.as_mut_ptr());
-            gap(max, min)
+            R::end(pass)
         }
+    }
+}
+
+/// Hinge (`false`) and squared hinge (`true`).
+struct Hinge<const SQUARED: bool>;
+
+/// The constants of a pass in every lane, and its extremes so far.
+struct HingePass<V> {
+    cp: V,
+    cn: V,
+    rest: V,
+    minus_rest: V,
+    beta: f32,
+    max: V,
+    min: V,
+}
+
+struct HingeReady<V> {
+    y: V,
+    c: V,
+    a: V,
+    pace: V,
+    own: V,
+}
+
+impl<const SQUARED: bool> Rule for Hinge<SQUARED> {
+    const RESTS: bool = true;
+    type Pass<V: Lanes> = HingePass<V>;
+    type Ready<V: Lanes> = HingeReady<V>;
+
+    #[inline(always)]
+    unsafe fn begin<V: Lanes>(step: &Step) -> HingePass<V> {
+        // SAFETY: the trait's contract, here and below.
+        unsafe {
+            HingePass {
+                cp: V::splat(step.cp),
+                cn: V::splat(step.cn),
+                rest: V::splat(step.rest),
+                minus_rest: V::splat(-step.rest),
+                beta: step.bias * step.bias,
+                max: V::splat(f32::NEG_INFINITY),
+                min: V::splat(f32::INFINITY),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn ready<V: Lanes>(pass: &HingePass<V>, args: &Args<'_>, i: usize) -> HingeReady<V> {
+        // SAFETY: `i` is a row, for which `pass` checked every length.
+        unsafe {
+            let (zero, one) = (V::splat(0.0), V::splat(1.0));
+            let y = V::select(*args.problem.positives.get_unchecked(i), one, V::splat(-1.0));
+            let c = args.costs(i, pass.cp, pass.cn);
+            let d = if SQUARED { V::splat(0.5).div(c) } else { zero };
+            let a = V::load(args.state.alpha.as_ptr().add(i * V::N));
+            let Span { squared, lone, .. } = *args.rows.spans.get_unchecked(i);
+            // Nothing here waits for the row before, so the division costs no time.
+            let pace = V::splat(OMEGA).div(V::splat(squared + pass.beta).add(d).max(V::splat(1e-12)));
+            let own = a.mul_add(V::splat(lone).add(d), V::splat(-1.0));
+            HingeReady { y, c, a, pace, own }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn step<V: Lanes>(
+        pass: &mut HingePass<V>,
+        args: &mut Args<'_>,
+        i: usize,
+        ready: HingeReady<V>,
+        margin: V,
+    ) -> Option<V> {
+        let HingeReady { y, c, a, pace, own } = ready;
+        // SAFETY: as in `ready`.
+        unsafe {
+            let zero = V::splat(0.0);
+            let g = y.mul_add(margin, own);
+            // The projected gradient: at a bound only the way back into the box counts.
+            let mut pg = V::select(zero.less(a), g, g.min(zero));
+            if !SQUARED {
+                pg = V::select(a.less(c), pg, pg.max(zero));
+            }
+            (pass.max, pass.min) = (pass.max.max(pg), pass.min.min(pg));
+            let moved = args.active & (pass.rest.less(pg) | pg.less(pass.minus_rest));
+            if moved == 0 {
+                return None;
+            }
+            let mut to = a.sub(g.mul(pace)).max(zero);
+            if !SQUARED {
+                to = to.min(c);
+            }
+            let to = V::select(moved, to, a);
+            to.store(args.state.alpha.as_mut_ptr().add(i * V::N));
+            Some(to.sub(a).mul(y))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn end<V: Lanes>(pass: HingePass<V>) -> Gap {
+        // SAFETY: the trait's contract.
+        unsafe { gap(pass.max, pass.min) }
     }
 }
 
@@ -400,49 +581,50 @@ unsafe fn gap<V: Lanes>(max: V, min: V) -> Gap {
 }
 
 /// Logistic: each lane solves its one-dimensional problem; the rest is shared.
-struct Logistic<'a>(Args<'a>);
+struct Logistic;
 
-impl Work for Logistic<'_> {
-    type Out = Gap;
+impl Rule for Logistic {
+    const RESTS: bool = false;
+    type Pass<V: Lanes> = Gap;
+    type Ready<V: Lanes> = ();
 
     #[inline(always)]
-    unsafe fn run<V: Lanes>(self) -> Gap {
-        let Self(mut args) = self;
-        let mut gap = Gap { max: [0.0; MOST], min: [0.0; MOST] };
+    unsafe fn begin<V: Lanes>(_: &Step) -> Gap {
+        Gap { max: [0.0; MOST], min: [0.0; MOST] }
+    }
+
+    #[inline(always)]
+    unsafe fn ready<V: Lanes>(_: &Gap, _: &Args<'_>, _: usize) {}
+
+    #[inline(always)]
+    unsafe fn step<V: Lanes>(gap: &mut Gap, args: &mut Args<'_>, i: usize, (): (), margin: V) -> Option<V> {
         // SAFETY: as for the hinges.
         unsafe {
-            let (cp, cn) = (V::splat(args.problem.step.cp), V::splat(args.problem.step.cn));
-            let (bias, beta) =
-                (V::splat(args.problem.step.bias), args.problem.step.bias * args.problem.step.bias);
-            let mut b = V::load(args.state.bias.as_ptr());
-            for k in 0..args.order.len() {
-                args.prefetch(k, V::N);
-                let i = *args.order.get_unchecked(k) as usize;
-                let (mut margins, mut c, mut d) = ([0f32; MOST], [0f32; MOST], [0f32; MOST]);
-                bias.mul_add(b, args.margins::<V>(i)).store(margins.as_mut_ptr());
-                args.costs(i, cp, cn).store(c.as_mut_ptr());
-                let Span { squared, lone, .. } = *args.rows.spans.get_unchecked(i);
-                let q = squared + beta;
-                let (mut moved, positives) = (false, *args.problem.positives.get_unchecked(i));
-                for l in (0..V::N).filter(|l| args.active >> l & 1 == 1) {
-                    let y = if positives >> l & 1 == 1 { 1.0 } else { -1.0 };
-                    let a = args.state.alpha.get_unchecked_mut(i * V::N + l);
-                    let (gradient, to) = logistic_root(q, y * margins[l] + lone * *a, *a, c[l]);
-                    gap.max[l] = gap.max[l].max(gradient.abs());
-                    if gradient.abs() > args.problem.step.rest {
-                        d[l] = (to - *a) * y;
-                        *a = to;
-                        moved = true;
-                    }
-                }
-                if moved {
-                    let step = V::load(d.as_ptr());
-                    args.add_row(i, step);
-                    b = bias.mul_add(step, b);
+            let step = &args.problem.step;
+            let (cp, cn) = (V::splat(step.cp), V::splat(step.cn));
+            let (mut margins, mut c, mut d) = ([0f32; MOST], [0f32; MOST], [0f32; MOST]);
+            margin.store(margins.as_mut_ptr());
+            args.costs(i, cp, cn).store(c.as_mut_ptr());
+            let Span { squared, lone, .. } = *args.rows.spans.get_unchecked(i);
+            let q = squared + step.bias * step.bias;
+            let (mut moved, positives) = (false, *args.problem.positives.get_unchecked(i));
+            for l in (0..V::N).filter(|l| args.active >> l & 1 == 1) {
+                let y = if positives >> l & 1 == 1 { 1.0 } else { -1.0 };
+                let a = args.state.alpha.get_unchecked_mut(i * V::N + l);
+                let (gradient, to) = logistic_root(q, y * margins[l] + lone * *a, *a, c[l]);
+                gap.max[l] = gap.max[l].max(gradient.abs());
+                if gradient.abs() > step.rest {
+                    d[l] = (to - *a) * y;
+                    *a = to;
+                    moved = true;
                 }
             }
-            b.store(args.state.bias.as_mut_ptr());
+            moved.then(|| V::load(d.as_ptr()))
         }
+    }
+
+    #[inline(always)]
+    unsafe fn end<V: Lanes>(gap: Gap) -> Gap {
         gap
     }
 }

@@ -16,6 +16,8 @@ pub(crate) unsafe trait Lanes: Copy {
     const N: usize;
     /// How many sums may run side by side before they no longer fit the registers: 1, 2 or 4.
     const STREAMS: usize = 4;
+    /// How many rows' sums may run side by side beside a register of weights: 2, 4 or 8.
+    const TILE: usize = 4;
     /// Reads `N` floats.
     unsafe fn load(from: *const f32) -> Self;
     /// Writes `N` floats.
@@ -40,6 +42,8 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn less(self, other: Self) -> u32;
     /// Lanes of `yes` where the bit is set, of `no` elsewhere.
     unsafe fn select(bits: u32, yes: Self, no: Self) -> Self;
+    /// The sum of all lanes.
+    unsafe fn sum(self) -> f32;
 }
 
 /// Work that is written once over [`Lanes`]. Mark `run` as `inline(always)`: it takes on the instruction set of the
@@ -176,6 +180,10 @@ unsafe impl<const W: usize> Lanes for Plain<W> {
         }
         out
     }
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        self.0.iter().sum()
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -194,10 +202,20 @@ pub(crate) mod x86 {
         }
     }
 
+    /// The sum of four floats.
+    #[inline(always)]
+    unsafe fn sum4(v: __m128) -> f32 {
+        // SAFETY: called from implementations that need AVX2.
+        unsafe {
+            let pairs = _mm_add_ps(v, _mm_movehl_ps(v, v));
+            _mm_cvtss_f32(_mm_add_ss(pairs, _mm_movehdup_ps(pairs)))
+        }
+    }
+
     macro_rules! lanes {
         ($(#[$doc:meta])* $name:ident($reg:ty, $n:literal), $load:ident $store:ident $splat:ident $add:ident $sub:ident
          $mul:ident $div:ident $min:ident $max:ident $fma:ident, less($a:ident, $b:ident) $less:expr,
-         select($bits:ident, $yes:ident, $no:ident) $select:expr) => {
+         select($bits:ident, $yes:ident, $no:ident) $select:expr, sum($all:ident) $sum:expr, tile $tile:literal) => {
             $(#[$doc])*
             #[derive(Clone, Copy)]
             pub(crate) struct $name($reg);
@@ -205,6 +223,7 @@ pub(crate) mod x86 {
             // use the unaligned forms on the floats that the caller vouches for.
             unsafe impl Lanes for $name {
                 const N: usize = $n;
+                const TILE: usize = $tile;
                 #[inline(always)]
                 unsafe fn load(from: *const f32) -> Self {
                     // SAFETY: see the impl.
@@ -267,6 +286,12 @@ pub(crate) mod x86 {
                     // SAFETY: see the impl.
                     unsafe { Self($select) }
                 }
+                #[inline(always)]
+                unsafe fn sum(self) -> f32 {
+                    let $all = self.0;
+                    // SAFETY: see the impl.
+                    unsafe { $sum }
+                }
             }
         };
     }
@@ -276,21 +301,24 @@ pub(crate) mod x86 {
         X4(__m128, 4), _mm_loadu_ps _mm_storeu_ps _mm_set1_ps _mm_add_ps _mm_sub_ps _mm_mul_ps _mm_div_ps
         _mm_min_ps _mm_max_ps _mm_fmadd_ps,
         less(a, b) _mm_movemask_ps(_mm_cmplt_ps(a, b)) as u32,
-        select(bits, yes, no) _mm_blendv_ps(no, yes, _mm256_castps256_ps128(spread(bits)))
+        select(bits, yes, no) _mm_blendv_ps(no, yes, _mm256_castps256_ps128(spread(bits))),
+        sum(all) sum4(all), tile 4
     );
     lanes!(
         /// 8 floats; AVX2 and FMA.
         X8(__m256, 8), _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps
         _mm256_div_ps _mm256_min_ps _mm256_max_ps _mm256_fmadd_ps,
         less(a, b) _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b)) as u32,
-        select(bits, yes, no) _mm256_blendv_ps(no, yes, spread(bits))
+        select(bits, yes, no) _mm256_blendv_ps(no, yes, spread(bits)),
+        sum(all) sum4(_mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps::<1>(all))), tile 4
     );
     lanes!(
         /// 16 floats; AVX-512 F.
         X16(__m512, 16), _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps
         _mm512_div_ps _mm512_min_ps _mm512_max_ps _mm512_fmadd_ps,
         less(a, b) u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b)),
-        select(bits, yes, no) _mm512_mask_blend_ps(bits as u16, no, yes)
+        select(bits, yes, no) _mm512_mask_blend_ps(bits as u16, no, yes),
+        sum(all) _mm512_reduce_add_ps(all), tile 8
     );
 }
 
@@ -302,6 +330,7 @@ pub(crate) struct Pair<V>(V, V);
 unsafe impl<V: Lanes> Lanes for Pair<V> {
     const N: usize = 2 * V::N;
     const STREAMS: usize = if V::N > 8 { 2 } else { V::STREAMS };
+    const TILE: usize = if V::N > 8 && V::TILE < 8 { 2 } else { V::TILE };
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
         // SAFETY: the caller vouches for `N` floats at `from`, so for half as many from the middle on.
@@ -365,6 +394,11 @@ unsafe impl<V: Lanes> Lanes for Pair<V> {
         // SAFETY: see `splat`; registers ignore bits beyond their own.
         unsafe { Self(V::select(bits, yes.0, no.0), V::select(bits >> V::N, yes.1, no.1)) }
     }
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        // SAFETY: see `splat`.
+        unsafe { self.0.sum() + self.1.sum() }
+    }
 }
 
 #[cfg(test)]
@@ -381,6 +415,7 @@ mod tests {
         unsafe {
             let (x, y) = (V::load(a.as_ptr()), V::load(b.as_ptr()));
             let bits = x.less(y);
+            out.push(x.sum());
             for v in [
                 x.add(y),
                 x.sub(y),
@@ -414,7 +449,7 @@ mod tests {
     fn every_register_equals_its_scalar_twin() {
         for width in [4, 8, 16, 32] {
             let plain = dispatch(Isa::Scalar, width, Everything);
-            assert_eq!(plain.0.len(), 8 * width);
+            assert_eq!(plain.0.len(), 1 + 8 * width);
             for isa in Isa::available() {
                 let other = dispatch(isa, width, Everything);
                 assert_eq!(plain.1, other.1, "{isa:?} {width}");

@@ -8,8 +8,10 @@ pub mod dcd;
 mod lanes;
 mod map;
 pub(crate) mod pairs;
+pub(crate) mod panels;
 pub(crate) mod postings;
 pub(crate) mod select;
+mod tiles;
 
 pub(crate) use map::map_file;
 

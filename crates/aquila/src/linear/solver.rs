@@ -12,6 +12,8 @@
 //! far from 0 do not end a lane (theirs do: a single row is left after one step); a lane's step is left out while its projected gradient is below [`REST`] of `eps`; f32
 //! throughout.
 //!
+//! Rows with a dense block are stepped through a few at a time, in the same order: `kernels::tiles`.
+//!
 //! Cost: passes × non-zeros of the node × blocks, one vector multiply-add each, and about half as many again for
 //! the steps.
 

@@ -46,11 +46,20 @@ pub struct Pifa<'a> {
     pub x: &'a Csr,
     /// Stand in for the values of `x`: those of rows scaled to length 1.
     pub values: &'a [f32],
+    /// The values of a dense block beside the rows, row after row: the last columns of the vectors.
+    pub dense: &'a [f32],
+    /// Columns of the block; 0 for none.
+    pub dense_cols: usize,
     /// Yᵀ; entries that are not 0 count as 1.
     pub labels_rows: &'a Csr,
 }
 
-impl Pifa<'_> {
+impl<'a> Pifa<'a> {
+    /// Of sparse rows.
+    pub fn new(x: &'a Csr, values: &'a [f32], labels_rows: &'a Csr) -> Self {
+        Self { x, values, dense: &[], dense_cols: 0, labels_rows }
+    }
+
     /// The vectors of all labels.
     pub fn all(&self, cut: Cut, control: &Control) -> Result<Csr> {
         self.of(self.labels_rows.rows(), |label| label, cut, control)
@@ -68,7 +77,8 @@ impl Pifa<'_> {
         cut: Cut,
         control: &Control,
     ) -> Result<Csr> {
-        let Self { x, values, labels_rows } = *self;
+        let Self { x, values, dense, dense_cols, labels_rows } = *self;
+        let cols = x.cols() + dense_cols;
         let mut degree = vec![0u32; x.rows()];
         let entries = labels_rows.indices().iter().zip(labels_rows.values());
         entries.filter(|(_, v)| **v != 0.0).for_each(|(i, _)| degree[*i as usize] += 1);
@@ -76,7 +86,7 @@ impl Pifa<'_> {
         let chunks: Vec<Result<Chunk>> = (0..n.div_ceil(CHUNK))
             .into_par_iter()
             .map_init(
-                || Accumulator::new(x.cols()),
+                || Accumulator::new(cols),
                 |sum, chunk| {
                     control.check()?;
                     let mut out = Chunk::default();
@@ -86,6 +96,7 @@ impl Pifa<'_> {
                             if present != 0.0 {
                                 let span = x.indptr()[i]..x.indptr()[i + 1];
                                 sum.add(share[i], &x.indices()[span.clone()], &values[span]);
+                                sum.add_last(share[i], &dense[i * dense_cols..(i + 1) * dense_cols]);
                             }
                         }
                         sum.drain(cut, &mut out);
@@ -94,7 +105,7 @@ impl Pifa<'_> {
                 },
             )
             .collect();
-        stitch(chunks, n, x.cols())
+        stitch(chunks, n, cols)
     }
 }
 
@@ -143,11 +154,13 @@ struct Accumulator {
     ranks: Vec<u64>,
     /// Whether a place went through zero, so that `touched` may hold it twice.
     crossed: bool,
+    /// How many of the last places dense rows were added to: they are touched, all or none.
+    last: usize,
 }
 
 impl Accumulator {
     fn new(cols: usize) -> Self {
-        Self { dense: vec![0.0; cols], touched: Vec::new(), ranks: Vec::new(), crossed: false }
+        Self { dense: vec![0.0; cols], touched: Vec::new(), ranks: Vec::new(), crossed: false, last: 0 }
     }
 
     fn add(&mut self, share: f32, indices: &[u32], values: &[f32]) {
@@ -161,14 +174,23 @@ impl Accumulator {
         }
     }
 
+    /// Adds a dense row to the last places, which no sparse row has.
+    fn add_last(&mut self, share: f32, values: &[f32]) {
+        self.last = values.len();
+        let first = self.dense.len() - values.len();
+        self.dense[first..].iter_mut().zip(values).for_each(|(at, v)| *at += share * v);
+    }
+
     /// Appends the sum, cut and scaled, and starts at zero again.
     fn drain(&mut self, cut: Cut, out: &mut Chunk) {
-        let Self { dense, touched, ranks, crossed } = self;
+        let Self { dense, touched, ranks, crossed, last } = self;
         if std::mem::take(crossed) {
             touched.retain(|j| dense[*j as usize] != 0.0);
             touched.sort_unstable();
             touched.dedup();
         }
+        let places = dense.len() - std::mem::take(last)..dense.len();
+        touched.extend(places.filter(|j| dense[*j] != 0.0).map(|j| j as u32));
         let begin = out.indices.len();
         if (cut.most == 0 || touched.len() <= cut.most) && cut.mass >= 1.0 {
             out.indices.extend_from_slice(touched);

@@ -23,18 +23,23 @@ pub struct Block {
     pub masks: Vec<u16>,
     /// Weight codes, feature after feature, lane after lane.
     pub codes: Vec<u8>,
+    /// The codes of the dense columns, lane after lane, as [`DenseCodes`](super::DenseCodes) has them; empty where
+    /// there is no dense block.
+    pub dense: Vec<u8>,
+    /// What each lane's dense codes are multiplied with.
+    pub scales: [f32; LANES],
     /// The bias of each lane; `f32::NEG_INFINITY` for a column that no training row ever hit.
     pub bias: [f32; LANES],
 }
 
 impl Block {
-    /// Number of weights.
+    /// Number of sparse weights.
     pub fn weights(&self) -> usize {
         self.masks.iter().map(|m| m.count_ones() as usize).sum()
     }
 
     /// Bytes held in memory.
     pub fn bytes(&self) -> usize {
-        self.features.len() * 6 + self.codes.len() + size_of::<Self>()
+        self.features.len() * 6 + self.codes.len() + self.dense.len() + size_of::<Self>()
     }
 }

@@ -57,6 +57,10 @@ pub(crate) enum Kind {
     Names = 10,
     /// The user's metadata, UTF-8.
     Metadata = 11,
+    /// Of a layer, where features have a dense block: each column's dense weights, as `DenseCodes` has them.
+    Panel = 12,
+    /// Of a layer with byte panels: what each column's dense weights are multiplied with, f32.
+    Scales = 13,
 }
 
 /// The bytes of a model: held or mapped.

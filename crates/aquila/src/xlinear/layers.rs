@@ -9,7 +9,7 @@ use super::block::{Block, LANES};
 use super::node::TrainRows;
 use super::positives::Positives;
 use super::worker::Worker;
-use super::{Loss, SolverParams, WeightFormat};
+use super::{DenseCodes, Loss, SolverParams, WeightFormat};
 use crate::control::{Control, Progress};
 use crate::error::Result;
 use crate::kernels::dcd::{self, DualLoss, Step};
@@ -46,6 +46,8 @@ pub struct Trainer<'a> {
     pub params: &'a SolverParams,
     /// How to store.
     pub format: WeightFormat,
+    /// How to store dense columns.
+    pub dense: DenseCodes,
     /// Threads, seed, cancellation, progress.
     pub control: &'a Control,
     /// What progress calls it.

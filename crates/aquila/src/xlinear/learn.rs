@@ -6,8 +6,8 @@ use super::node::TrainRows;
 use super::positives::Positives;
 use super::relevance;
 use super::{
-    Model, ModelParts, Negatives, PredictParams, Ranked, Relevance, Scope, ScoreForm, SolverParams,
-    TrainParams, WeightFormat,
+    DenseCodes, Model, ModelParts, Negatives, PredictParams, Ranked, Relevance, Scope, ScoreForm,
+    SolverParams, TrainParams, WeightFormat,
 };
 use crate::control::Control;
 use crate::data::{Csr, Features};
@@ -61,6 +61,7 @@ impl Learner<'_> {
             rows: self.rows,
             params: solver,
             format: self.format(),
+            dense: DenseCodes::new(self.params().model.weights, self.rows.dense().1),
             control: self.control,
             stage,
             labels: self.y.cols(),

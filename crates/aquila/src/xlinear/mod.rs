@@ -1,6 +1,7 @@
 //! Partition-based extreme classification: a linear classifier at every edge of a label tree.
 
 mod block;
+mod dense_codes;
 mod file;
 mod layers;
 mod layout;
@@ -18,6 +19,7 @@ mod weight_format;
 mod worker;
 
 pub use block::{Block, LANES};
+pub use dense_codes::DenseCodes;
 pub use model::{Model, ModelInfo, ModelParts, Ranked};
 pub(crate) use node::TrainRows;
 pub use params::{

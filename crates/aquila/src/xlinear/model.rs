@@ -1,9 +1,9 @@
 //! The model: what training makes, files hold and queries ask.
 
 use super::file::{self, Bytes, Kind, Sections, Writer};
-use super::layout::{LayerShape, Shape, first_chunks, lay_out};
+use super::layout::{LayerShape, Panels, Shape, first_chunks, lay_out};
 use super::tables::{LayerTables, U32s};
-use super::{Block, Merge, TrainParams, WeightFormat};
+use super::{Block, DenseCodes, Merge, TrainParams, WeightFormat, WeightKind};
 use crate::control::Control;
 use crate::error::{Error, ErrorCode, Result, fail};
 use crate::kernels::postings::{ByteCodes, CodeKind, PAD};
@@ -29,6 +29,8 @@ pub struct Model {
     wide_directory: bool,
     pub(super) codes: CodeKind,
     pub(super) features: usize,
+    /// The dense ones of them, which are the last.
+    pub(super) dense: DenseCodes,
     pub(super) labels: usize,
     slots: usize,
     weights: u64,
@@ -41,6 +43,8 @@ pub struct Model {
 pub struct ModelParts {
     /// Number of feature columns.
     pub features: usize,
+    /// How many of them, the last ones, are those of a dense block.
+    pub dense: usize,
     /// The parameters of its training, all of them.
     pub params: TrainParams,
     /// The seed of its training.
@@ -56,6 +60,8 @@ pub struct ModelParts {
 pub struct ModelInfo {
     /// Number of feature columns.
     pub features: usize,
+    /// How many of them, the last ones, are those of a dense block.
+    pub dense: usize,
     /// Number of labels.
     pub labels: usize,
     /// Number of slots: leaves' columns, at least one a label.
@@ -99,6 +105,9 @@ impl Model {
         blocks: Vec<Block>,
         control: &Control,
     ) -> Result<Self> {
+        if parts.dense > parts.features {
+            fail!(InvalidArgument, "{} dense features are more than all {}", parts.dense, parts.features);
+        }
         if parts.features > u32::MAX as usize {
             fail!(InvalidArgument, "{} features pass the limit of {}", parts.features, u32::MAX);
         }
@@ -144,6 +153,7 @@ impl Model {
         let label_names = if names { (0..self.labels as u32).map(name).collect() } else { Vec::new() };
         ModelInfo {
             features: self.features,
+            dense: self.dense.cols(),
             labels: self.labels,
             slots: self.slots,
             several: if self.one_slot() { 0 } else { self.slots_of().several() },
@@ -183,6 +193,16 @@ impl Model {
     /// Number of feature columns.
     pub fn features(&self) -> usize {
         self.features
+    }
+
+    /// Number of those of a dense block, which are the last.
+    pub fn dense(&self) -> usize {
+        self.dense.cols()
+    }
+
+    /// Number of sparse features, which come first.
+    pub(super) fn sparse(&self) -> usize {
+        self.features - self.dense.cols()
     }
 
     /// Number of labels.
@@ -243,6 +263,15 @@ impl Model {
         self.tables[layer].chunks.clone().map(|s| U32s::new(&self.bytes[s]))
     }
 
+    /// The codes of the dense weights from a column on, and the columns' scales.
+    pub(super) fn panel(&self, layer: usize, column: usize) -> (&[u8], &[[u8; 4]]) {
+        let table = &self.tables[layer];
+        let codes = &self.bytes[table.panel.clone()];
+        let scales = self.bytes[table.scales.clone()].as_chunks().0;
+        let begin = column.saturating_mul(self.dense.stride());
+        (codes.get(begin..).unwrap_or(&[]), scales.get(column..).unwrap_or(&[]))
+    }
+
     pub(super) fn bias(&self, layer: usize) -> &[[u8; 4]] {
         self.bytes[self.tables[layer].bias.clone()].as_chunks().0
     }
@@ -278,7 +307,6 @@ impl Model {
         }
         let head_columns = Shape::place_head(&mut layers);
         let shape = Shape { layers, head_columns };
-        let tables = LayerTables::find(&shape, &sections)?;
 
         let area = sections.need(Kind::Weights, 0)?;
         if area.len() < PAD {
@@ -287,22 +315,31 @@ impl Model {
         let directory = sections.need(Kind::Directory, 0)?;
         let features = size(&description, "features")?;
         let wide_directory = size(&description, "directoryBytes")? == 8;
-        let buckets = features.div_ceil(super::layout::BUCKET);
+        let dense = description.get("dense").map_or(Ok(0), |_| size(&description, "dense"))?;
+        let Some(sparse) = features.checked_sub(dense) else {
+            return Err(broken(format!("{dense} of its {features} features are dense")));
+        };
+        let buckets = sparse.div_ceil(super::layout::BUCKET);
         if features > u32::MAX as usize || directory.len() != buckets * if wide_directory { 8 } else { 4 } {
             return Err(broken("its directory does not fit its features".into()));
         }
         let format = &description["format"];
-        let codes = match format.get("weights").and_then(Json::as_str) {
-            Some("u8") => {
+        let kinds = [WeightKind::Byte, WeightKind::Bf16, WeightKind::F32];
+        let name = format.get("weights").and_then(Json::as_str);
+        let kind = kinds.into_iter().find(|kind| Some(kind.as_str()) == name);
+        let Some(kind) = kind else { return Err(broken("its weight format is unknown".into())) };
+        let codes = match kind {
+            WeightKind::Byte => {
                 let (mantissa, base) = (number(format, "mantissa")?, number(format, "base")?);
                 let codes = u32::try_from(mantissa).ok().zip(u32::try_from(base).ok());
                 let codes = codes.and_then(|(mantissa, base)| ByteCodes::new(mantissa, base));
                 CodeKind::Byte(codes.ok_or_else(|| broken("its weight format is impossible".into()))?)
             }
-            Some("bf16") => CodeKind::Bf16,
-            Some("f32") => CodeKind::F32,
-            _ => return Err(broken("its weight format is unknown".into())),
+            WeightKind::Bf16 => CodeKind::Bf16,
+            WeightKind::F32 => CodeKind::F32,
         };
+        let dense = DenseCodes::new(kind, dense);
+        let tables = LayerTables::find(&shape, dense, &sections)?;
         let mut params = TrainParams::default();
         // What files that do not say were made for.
         params.overlap.merge = Merge::Average;
@@ -328,7 +365,8 @@ impl Model {
             return Err(broken(format!("{labels} labels do not fit {slots} slots")));
         }
         let seed = number(&description, "seed")?;
-        let parts = ModelParts { features, params, seed, label_names: Vec::new(), metadata };
+        let parts =
+            ModelParts { features, dense: dense.cols(), params, seed, label_names: Vec::new(), metadata };
         let weights = number(&description, "weightCount")?;
         Ok(Self {
             shape,
@@ -338,6 +376,7 @@ impl Model {
             wide_directory,
             codes,
             features,
+            dense,
             labels,
             slots,
             weights,
@@ -358,13 +397,15 @@ fn image(
     parts: &ModelParts,
     tree: &LabelTree,
     format: WeightFormat,
-    blocks: Vec<Block>,
+    mut blocks: Vec<Block>,
     control: &Control,
 ) -> Result<Vec<u8>> {
     let shape = Shape::of(tree);
-    let mut writer = Writer::new(6 + 5 * shape.layers.len());
+    let dense = DenseCodes::new(format.kind(), parts.dense);
+    let panels = Panels::take(&shape, tree, dense, &mut blocks)?;
+    let mut writer = Writer::new(6 + (if parts.dense > 0 { 7 } else { 5 }) * shape.layers.len());
     let laid = writer.section(Kind::Weights, 0, |image| {
-        lay_out(&shape, tree, parts.features, format.bytes(), blocks, control, image)
+        lay_out(&shape, tree, parts.features - parts.dense, format.bytes(), blocks, control, image)
     })?;
     let wide = laid.directory.last().is_some_and(|p| *p > u64::from(u32::MAX));
     let mut put = |kind, layer, bytes: &mut dyn FnMut(&mut Vec<u8>)| {
@@ -390,6 +431,14 @@ fn image(
         }
         let bias: Vec<u32> = laid.bias[t].iter().map(|b| b.to_bits()).collect();
         put(Kind::Bias, t, &mut numbers(&bias))?;
+        if dense.cols() > 0 {
+            put(Kind::Panel, t, &mut |image| panels.write(t, numbers_of.columns, image))?;
+            if dense.scaled() {
+                let scales: Vec<u32> =
+                    panels.scales(t, numbers_of.columns).iter().map(|s| s.to_bits()).collect();
+                put(Kind::Scales, t, &mut numbers(&scales))?;
+            }
+        }
         if numbers_of.nodes < numbers_of.columns {
             put(Kind::Labels, t, &mut numbers(&layer.labels))?;
         }
@@ -439,18 +488,21 @@ fn image(
         })
         .collect();
     let layer = |l: &LayerShape| json!({ "parents": l.parents, "columns": l.columns, "chunks": l.chunks, "words": l.words, "nodes": l.nodes });
-    let description = json!({
+    let mut description = json!({
         "engine": crate::VERSION,
         "features": parts.features,
         "labels": tree.labels(),
         "slots": tree.slots(),
         "layers": shape.layers.iter().map(layer).collect::<Vec<_>>(),
-        "weightCount": laid.weights,
+        "weightCount": laid.weights + panels.weights(),
         "format": format,
         "directoryBytes": if wide { 8 } else { 4 },
         "seed": parts.seed,
         "params": params,
     });
+    if parts.dense > 0 {
+        description["dense"] = json!(parts.dense);
+    }
     put(Kind::Description, 0, &mut |image| image.extend_from_slice(description.to_string().as_bytes()))?;
     Ok(writer.finish())
 }

@@ -1,7 +1,7 @@
 //! The rows that a node learns from, gathered so that its solver touches as little memory as possible.
 
-use crate::data::Csr;
-use crate::kernels::dcd::{Entries, Rows, Span};
+use crate::data::{Csr, Dense, Features};
+use crate::kernels::dcd::{DenseRows, Entries, Rows, Span};
 use std::borrow::Cow;
 
 /// The training rows as the solver sees them: scaled to length 1 where the model says so.
@@ -9,36 +9,60 @@ use std::borrow::Cow;
 pub struct TrainRows<'a> {
     x: &'a Csr,
     values: Cow<'a, [f32]>,
+    /// The scaled values of the dense block, row after row, and its columns; none where there is no block.
+    dense: Cow<'a, [f32]>,
+    dense_cols: usize,
     squared: Vec<f32>,
 }
 
 impl<'a> TrainRows<'a> {
-    /// Scales rows; values are copied only if some row's length is not 1 already.
+    /// Scales sparse rows; values are copied only if some row's length is not 1 already.
     pub fn new(x: &'a Csr, normalize: bool) -> Self {
-        let norms: Vec<f32> = x.iter_rows().map(|r| r.norm()).collect();
-        if !normalize || norms.iter().all(|n| *n == 0.0 || (n - 1.0).abs() < 1e-6) {
-            let squared = norms.iter().map(|n| n * n).collect();
-            return Self { x, values: Cow::Borrowed(x.values()), squared };
-        }
-        let mut values = x.values().to_vec();
-        for (i, norm) in norms.iter().enumerate().filter(|(_, n)| **n > 0.0) {
-            values[x.indptr()[i]..x.indptr()[i + 1]].iter_mut().for_each(|v| *v /= norm);
-        }
-        let squared = norms.iter().map(|n| if *n > 0.0 { 1.0 } else { 0.0 }).collect();
-        Self { x, values: Cow::Owned(values), squared }
+        Self::of(x, None, normalize)
     }
 
-    /// The rows before scaling.
+    /// Scales rows, both parts by the length of the whole.
+    pub fn of_features(x: &'a Features, normalize: bool) -> Self {
+        Self::of(x.sparse(), x.dense().filter(|d| d.cols() > 0), normalize)
+    }
+
+    fn of(x: &'a Csr, dense: Option<&'a Dense>, normalize: bool) -> Self {
+        let mut norms: Vec<f32> = x.iter_rows().map(|r| r.norm()).collect();
+        if let Some(dense) = dense {
+            norms.iter_mut().enumerate().for_each(|(i, norm)| *norm = joint_norm(*norm, dense.row(i)));
+        }
+        let block = dense.map_or(&[][..], Dense::values);
+        let dense_cols = dense.map_or(0, Dense::cols);
+        if !normalize || norms.iter().all(|n| *n == 0.0 || (n - 1.0).abs() < 1e-6) {
+            let squared = norms.iter().map(|n| n * n).collect();
+            let (values, dense) = (Cow::Borrowed(x.values()), Cow::Borrowed(block));
+            return Self { x, values, dense, dense_cols, squared };
+        }
+        let (mut values, mut block) = (x.values().to_vec(), block.to_vec());
+        for (i, norm) in norms.iter().enumerate().filter(|(_, n)| **n > 0.0) {
+            values[x.indptr()[i]..x.indptr()[i + 1]].iter_mut().for_each(|v| *v /= norm);
+            block[i * dense_cols..(i + 1) * dense_cols].iter_mut().for_each(|v| *v /= norm);
+        }
+        let squared = norms.iter().map(|n| if *n > 0.0 { 1.0 } else { 0.0 }).collect();
+        Self { x, values: Cow::Owned(values), dense: Cow::Owned(block), dense_cols, squared }
+    }
+
+    /// The scaled dense block and its columns.
+    pub fn dense(&self) -> (&[f32], usize) {
+        (&self.dense, self.dense_cols)
+    }
+
+    /// The sparse part before scaling.
     pub fn matrix(&self) -> &Csr {
         self.x
     }
 
-    /// The scaled values of all rows.
+    /// The scaled values of the sparse part.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// The scaled rows as a matrix of their own.
+    /// The scaled sparse part as a matrix of its own.
     pub fn to_csr(&self) -> Csr {
         let (ptr, idx) = (self.x.indptr().to_vec(), self.x.indices().to_vec());
         Csr::trusted(self.x.rows(), self.x.cols(), ptr, idx, self.values.to_vec())
@@ -49,21 +73,32 @@ impl<'a> TrainRows<'a> {
         self.x.rows()
     }
 
-    /// Number of features.
+    /// Number of sparse features.
     pub fn cols(&self) -> usize {
         self.x.cols()
     }
 
-    /// All entries, checked for the solver.
+    /// All sparse entries, checked for the solver.
     pub fn entries(&self) -> Entries<'_> {
         Entries::new(self.x.indices(), &self.values, self.x.cols())
     }
 
-    /// The entries of a row.
+    /// The sparse entries of a row.
     pub fn row(&self, i: usize) -> (&[u32], &[f32]) {
         let span = self.x.indptr()[i]..self.x.indptr()[i + 1];
         (&self.x.indices()[span.clone()], &self.values[span])
     }
+}
+
+/// The length of a row whose sparse part has the length `sparse`.
+pub fn joint_norm(sparse: f32, dense: &[f32]) -> f32 {
+    let mut streams = [0f64; 16];
+    let (lines, rest) = dense.as_chunks::<16>();
+    for line in lines {
+        streams.iter_mut().zip(line).for_each(|(sum, v)| *sum += f64::from(*v) * f64::from(*v));
+    }
+    streams.iter_mut().zip(rest).for_each(|(sum, v)| *sum += f64::from(*v) * f64::from(*v));
+    (f64::from(sparse) * f64::from(sparse) + streams.iter().sum::<f64>()).sqrt() as f32
 }
 
 /// Memory that gathers the rows of one node after another.
@@ -78,6 +113,7 @@ pub struct Gatherer {
     once: Vec<u64>,
     twice: Vec<u64>,
     local: Vec<u32>,
+    places: Vec<u32>,
 }
 
 /// The rows of a node, in the columns of the whole matrix or in its own.
@@ -120,7 +156,13 @@ const DENSE_NODE: usize = 4;
 impl Gatherer {
     /// Gathers these rows. Small nodes get a copy of their entries with columns renumbered to the features they
     /// share, so that the weights of a block stay in the nearest caches; large ones point into the matrix.
+    ///
+    /// The dense block is never copied: its rows are contiguous where they stand, and every node uses all columns.
     pub fn gather<'a>(&'a mut self, data: &'a TrainRows<'_>, all: Entries<'a>, rows: &[u32]) -> Gathered<'a> {
+        self.places.clear();
+        if data.dense_cols > 0 {
+            self.places.extend_from_slice(rows);
+        }
         let ptr = data.x.indptr();
         let span = |i: &u32| (ptr[*i as usize], ptr[*i as usize + 1]);
         let nnz: usize = rows.iter().map(|i| span(i).1 - span(i).0).sum();
@@ -130,7 +172,8 @@ impl Gatherer {
                 let (begin, end) = span(i);
                 Span { begin, end, squared: data.squared[*i as usize], lone: 0.0 }
             }));
-            return Gathered { rows: Rows::new(all, &self.spans), columns: Columns::Same };
+            let dense = DenseRows::new(&data.dense, data.dense_cols, &self.places);
+            return Gathered { rows: Rows::new(all, &self.spans).beside(dense), columns: Columns::Same };
         }
         let columns = self.renumber(data, rows);
         self.idx.clear();
@@ -152,7 +195,8 @@ impl Gatherer {
             }
             self.spans.push(Span { begin, end: self.idx.len(), squared: data.squared[*i as usize], lone });
         }
-        let rows = Rows::new(Entries::new(&self.idx, &self.val, columns), &self.spans);
+        let dense = DenseRows::new(&data.dense, data.dense_cols, &self.places);
+        let rows = Rows::new(Entries::new(&self.idx, &self.val, columns), &self.spans).beside(dense);
         let columns = Columns::Own { features: &self.features, homes: &self.homes, lone: &self.lone };
         Gathered { rows, columns }
     }

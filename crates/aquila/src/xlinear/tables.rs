@@ -2,6 +2,7 @@
 //!
 //! Opening compares their lengths with the description, no more: their content is checked where it is used.
 
+use super::DenseCodes;
 use super::file::{Kind, Sections};
 use super::layout::Shape;
 use crate::error::{Result, fail};
@@ -15,27 +16,39 @@ pub(crate) struct LayerTables {
     pub bias: Range<usize>,
     pub labels: Option<Range<usize>>,
     pub nodes: Option<Range<usize>>,
+    pub panel: Range<usize>,
+    pub scales: Range<usize>,
 }
 
 impl LayerTables {
     /// Finds all layers' tables.
-    pub fn find(shape: &Shape, sections: &Sections) -> Result<Vec<Self>> {
+    pub fn find(shape: &Shape, dense: DenseCodes, sections: &Sections) -> Result<Vec<Self>> {
         let mut all = Vec::with_capacity(shape.layers.len());
         for (t, layer) in shape.layers.iter().enumerate() {
-            let table = |kind, numbers: usize| {
+            let bytes = |kind, bytes: Option<usize>| {
                 let span = sections.need(kind, t)?;
-                if span.len() != 4 * numbers {
+                if Some(span.len()) != bytes {
                     fail!(BadModel, "the model's table {kind:?} of layer {t} has {} bytes", span.len());
                 }
                 Ok(span)
             };
+            let table = |kind, numbers: usize| bytes(kind, Some(4 * numbers));
             let some = |wanted: bool, kind, numbers| wanted.then(|| table(kind, numbers)).transpose();
+            let (mut panel, mut scales) = (0..0, 0..0);
+            if dense.cols() > 0 {
+                panel = bytes(Kind::Panel, layer.columns.checked_mul(dense.stride()))?;
+                if dense.scaled() {
+                    scales = table(Kind::Scales, layer.columns)?;
+                }
+            }
             all.push(Self {
                 starts: table(Kind::Starts, layer.parents + 1)?,
                 chunks: some(layer.chunks != layer.parents, Kind::Chunks, layer.parents + 1)?,
                 bias: table(Kind::Bias, layer.columns)?,
                 labels: some(layer.nodes < layer.columns, Kind::Labels, layer.columns)?,
                 nodes: some(layer.mixed(), Kind::Nodes, layer.columns)?,
+                panel,
+                scales,
             });
         }
         Ok(all)

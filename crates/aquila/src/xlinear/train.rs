@@ -150,8 +150,7 @@ fn run(
         let seconds = since.elapsed().as_secs_f64();
         control.report(&Progress { stage, done, total: 1, rows, labels, seconds, eta: -1.0 });
     };
-    let joined = x.as_csr();
-    let rows = TrainRows::new(&joined, params.model.normalize);
+    let rows = TrainRows::of_features(x, params.model.normalize);
     let tree = match inputs.tree {
         Some(tree) => tree,
         None => {
@@ -165,6 +164,7 @@ fn run(
     report.tree = lap();
     let parts = ModelParts {
         features: x.cols(),
+        dense: rows.dense().1,
         params: params.clone(),
         seed: control.seed,
         label_names: inputs.label_names,
@@ -212,7 +212,9 @@ fn vectors(
     let labels_rows = y.transpose();
     match p.vectors {
         VectorKind::Pifa => {
-            let pifa = Pifa { x: rows.matrix(), values: rows.values(), labels_rows: &labels_rows };
+            let (dense, dense_cols) = rows.dense();
+            let (x, values) = (rows.matrix(), rows.values());
+            let pifa = Pifa { dense, dense_cols, ..Pifa::new(x, values, &labels_rows) };
             let cut = Cut { mass: p.vector_mass, ..most };
             let whole = match p.vector_cut {
                 VectorCut::Auto => tree::whole_is_better(&pifa, cut, bisection(params), control)?,
@@ -250,13 +252,14 @@ fn shape(params: &TrainParams) -> Shape {
 /// three times the peak that an allocator counts.
 pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> u64 {
     let (n, d, labels, threads) = (x.rows() as f64, x.cols() as f64, y.cols() as f64, threads.max(1) as f64);
-    let dense = x.dense().map_or(0.0, |d| d.values().len() as f64);
+    let width = params.model.weights_bytes() as f64;
+    let block = x.dense().map_or(0.0, |d| d.cols() as f64);
+    let dense = n * block;
     let nnz = x.sparse().nnz() as f64 + dense;
     let pairs = y.nnz() as f64;
     let (tree, solver) = (&params.tree, &params.solver);
 
-    let joined = if dense > 0.0 { 8.0 * (nnz + n) } else { 0.0 };
-    let matrices = x.sparse().bytes() as f64 + 4.0 * dense + y.bytes() as f64 + joined;
+    let matrices = x.sparse().bytes() as f64 + 4.0 * dense + y.bytes() as f64;
     let scaled = 8.0 * n + if params.model.normalize { 4.0 * nnz } else { 0.0 };
     // Entries of the rows of all labels together: most that their vectors can hold.
     let support = pairs * nnz / n.max(1.0);
@@ -290,27 +293,33 @@ pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> 
         _ => f64::from(overlap.copies),
     }
     .min(leaves);
-    let mut weights = copies * (labels * d).min(support * spread);
+    let sparse = d - block;
+    let per_row = x.sparse().nnz() as f64 / n.max(1.0);
+    let mut weights = copies * (labels * sparse).min(pairs * per_row * spread);
     if solver.max_weights > 0 {
         weights = weights.min((copies * labels + leaves) * f64::from(solver.max_weights));
     }
-    let width = params.model.weights_bytes() as f64;
-    let blocks = weights * (3.0 + width);
+    // Every column has all dense weights.
+    let panels = (copies * labels + 2.0 * leaves) * (block + 32.0) * width;
+    let blocks = weights * (3.0 + width) + panels;
     // Of a node of all rows: its features with their columns, and what each row has in all lanes.
-    let used = d.min(nnz);
-    let lanes = 4.0 * together(Isa::detect(), d as usize) as f64;
+    let (entries, used) = (x.sparse().nnz() as f64, sparse.min(x.sparse().nnz() as f64));
+    let lanes = 4.0 * together(Isa::detect(), sparse as usize) as f64;
     let weighted = if solver.relevance == Relevance::Off { 0.0 } else { lanes };
     let worker = n * (48.0 + lanes + weighted)
-        + 4.25 * d
+        + 4.25 * sparse
         + 16.0 * used
-        + 72.0 * d.min(nnz / 2.0)
-        + 8.0 * nnz.min(4.0 * d);
+        + 72.0 * sparse.min(entries / 2.0)
+        + 8.0 * entries.min(4.0 * sparse)
+        + lanes * block
+        + if dense > 0.0 { 4.0 * n } else { 0.0 };
     let matcher = match solver.negatives {
         Negatives::Siblings if copies == 1.0 => 0.0,
         _ => 24.0 * n * f64::from(solver.matcher_beam).min(leaves),
     };
     let learning =
         matrices + scaled + lists + 24.0 * pairs * layers * copies + worker * threads + blocks + matcher;
-    let laying = matrices + lists + blocks + 2.0 * weights * (1.5 + width) + 2.0 * weights + 12.0 * d;
+    let laying =
+        matrices + lists + blocks + panels + 2.0 * weights * (1.5 + width) + 2.0 * weights + 12.0 * d;
     building.max(splitting).max(learning).max(laying) as u64
 }

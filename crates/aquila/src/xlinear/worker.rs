@@ -25,6 +25,7 @@ pub(super) struct Worker {
     relevance: Vec<f32>,
     survivors: Vec<u32>,
     kept: Kept,
+    column: Vec<f32>,
     /// What was learned.
     pub blocks: Vec<Block>,
 }
@@ -98,8 +99,17 @@ impl Worker {
                     features: self.kept.features.clone(),
                     masks: self.kept.masks.clone(),
                     codes: Vec::with_capacity(self.kept.weights.len() * trainer.format.bytes()),
+                    dense: Vec::new(),
+                    scales: [0.0; LANES],
                     bias: [f32::NEG_INFINITY; LANES],
                 };
+                let (panel, cols) = (learned.siblings.panel(), trainer.dense.cols());
+                block.dense.reserve_exact(learned.lanes.len() * trainer.dense.stride());
+                for lane in learned.lanes.clone().filter(|_| cols > 0) {
+                    self.column.clear();
+                    self.column.extend((0..cols).map(|j| panel[j * width + lane]));
+                    block.scales[lane - from] = trainer.dense.encode(&self.column, &mut block.dense);
+                }
                 for lane in learned.lanes.clone().filter(|l| active >> l & 1 == 1) {
                     block.bias[lane - from] = learned.siblings.bias()[lane] * params.bias;
                 }

@@ -3,8 +3,10 @@
 
 use aquila::control::Control;
 use aquila::tree::{LabelTree, NODE, TreeLayer};
-use aquila::xlinear::{Block, Merge, Model, ModelParts, PredictParams, ScoreForm, WeightFormat, WeightKind};
-use aquila::{Csr, Features};
+use aquila::xlinear::{
+    Block, DenseCodes, Merge, Model, ModelParts, PredictParams, ScoreForm, WeightFormat, WeightKind,
+};
+use aquila::{Csr, Dense, FeatureRow, Features};
 use std::collections::{BTreeMap, HashMap};
 
 /// A small generator (xorshift): tests must not depend on the engine's.
@@ -33,6 +35,8 @@ pub struct Plan {
     pub name: &'static str,
     pub seed: u64,
     pub features: usize,
+    /// How many of the features, the last ones, are a dense block.
+    pub dense: usize,
     pub labels: usize,
     /// Children of each node of each layer but the last: from and to.
     pub inner: Vec<(usize, usize)>,
@@ -55,6 +59,7 @@ impl Plan {
             name,
             seed: 1,
             features: 200,
+            dense: 0,
             labels,
             inner: inner.to_vec(),
             early: 0.0,
@@ -100,6 +105,17 @@ pub fn plans() -> Vec<Plan> {
         Plan { kind: WeightKind::Bf16, ..base("bf16", 700, &[(16, 16)]) },
         Plan { kind: WeightKind::F32, ..base("f32", 700, &[(16, 16), (2, 3)]) },
         Plan { kind: WeightKind::F32, density: 0.8, ..base("f32, dense", 700, &[(16, 16)]) },
+        Plan { dense: 70, ..base("dense block", 700, &[(7, 9), (2, 6)]) },
+        Plan {
+            dense: 33,
+            copies: 100,
+            untrained: 0.2,
+            early: 0.2,
+            ..base("dense block, mixed depth", 300, &[(5, 9), (10, 20)])
+        },
+        Plan { dense: 48, features: 48, ..base("dense alone, wide leaves", 1500, &[(3, 3)]) },
+        Plan { dense: 20, kind: WeightKind::Bf16, ..base("dense block, bf16", 300, &[(16, 16)]) },
+        Plan { dense: 100, kind: WeightKind::F32, ..base("dense block, f32, flat", 500, &[]) },
     ]
 }
 
@@ -161,6 +177,7 @@ pub fn make(plan: &Plan, threads: usize) -> Made {
     let mut rng = Rng(plan.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let tree = tree(plan, &mut rng);
     let format = WeightFormat::new(plan.kind, 0.1);
+    let dense = DenseCodes::new(plan.kind, plan.dense);
     let (mut blocks, mut columns) = (Vec::new(), Vec::new());
     for (t, layer) in tree.layers().iter().enumerate() {
         let mut of_layer = vec![(f32::NEG_INFINITY, HashMap::new()); layer.columns()];
@@ -176,6 +193,8 @@ pub fn make(plan: &Plan, threads: usize) -> Made {
                     features: vec![],
                     masks: vec![],
                     codes: vec![],
+                    dense: vec![],
+                    scales: [0.0; 16],
                     bias: [f32::NEG_INFINITY; 16],
                 };
                 let trained: Vec<bool> = (0..lanes).map(|_| rng.unit() >= plan.untrained).collect();
@@ -183,7 +202,24 @@ pub fn make(plan: &Plan, threads: usize) -> Made {
                     block.bias[lane] = rng.unit() * 2.0 - 1.5;
                     of_layer[children.start + first + lane].0 = block.bias[lane];
                 }
-                for f in 0..plan.features as u32 {
+                let sparse = plan.features - plan.dense;
+                for lane in (0..lanes).filter(|_| plan.dense > 0) {
+                    let weight = |_| if trained[lane] { rng.unit() * 2.0 - 1.0 } else { 0.0 };
+                    let weights: Vec<f32> = (0..plan.dense).map(weight).collect();
+                    block.scales[lane] = dense.encode(&weights, &mut block.dense);
+                    let own = &mut of_layer[children.start + first + lane].1;
+                    let codes = &block.dense[block.dense.len() - dense.stride()..];
+                    let stored = |j: usize| match plan.kind {
+                        WeightKind::Byte => f32::from(codes[j] as i8) * block.scales[lane],
+                        WeightKind::Bf16 => format.decode(&codes[2 * j..]),
+                        WeightKind::F32 => format.decode(&codes[4 * j..]),
+                    };
+                    for j in (0..plan.dense).filter(|_| trained[lane]) {
+                        assert!((stored(j) - weights[j]).abs() < 0.005, "{:?}", plan.kind);
+                        own.insert((sparse + j) as u32, stored(j));
+                    }
+                }
+                for f in 0..sparse as u32 {
                     let mut mask = 0u16;
                     for lane in (0..lanes).filter(|l| trained[*l]) {
                         // Some features are common, most are rare.
@@ -212,7 +248,8 @@ pub fn make(plan: &Plan, threads: usize) -> Made {
     for i in (1..blocks.len()).rev() {
         blocks.swap(i, rng.below(i + 1));
     }
-    let mut parts = ModelParts { features: plan.features, seed: plan.seed, ..ModelParts::default() };
+    let mut parts =
+        ModelParts { features: plan.features, dense: plan.dense, seed: plan.seed, ..ModelParts::default() };
     parts.params.overlap.merge = plan.merge;
     let model = Model::assemble(parts, &tree, format, blocks, &Control::with_threads(threads)).unwrap();
     Made { plan: plan.clone(), tree, format, columns, model }
@@ -233,6 +270,18 @@ pub fn rows(features: usize, n: usize, seed: u64) -> Features {
         indptr.push(indices.len());
     }
     Csr::new(n, features, indptr, indices, values).unwrap().into()
+}
+
+/// Random rows for the model of a plan, with a dense block where it has one: some blocks of zeros, some zeros in others.
+pub fn rows_of(plan: &Plan, n: usize, seed: u64) -> Features {
+    let sparse = rows(plan.features - plan.dense, n, seed);
+    if plan.dense == 0 {
+        return sparse;
+    }
+    let mut rng = Rng(seed + 12_345);
+    let value = |e: usize| if e / plan.dense % 4 == 1 || rng.below(9) == 0 { 0.0 } else { rng.unit() - 0.4 };
+    let values = (0..n * plan.dense).map(value).collect();
+    Features::new(sparse.sparse().clone(), Some(Dense::new(n, plan.dense, values).unwrap())).unwrap()
 }
 
 fn log_score(form: ScoreForm, v: f64) -> f64 {
@@ -269,8 +318,10 @@ pub fn reference(
     beam: usize,
     enter: &dyn Fn(usize, usize) -> bool,
 ) -> BTreeMap<u32, f64> {
-    let row = x.sparse().row(row);
-    let norm = row.iter().map(|(_, v)| f64::from(v).powi(2)).sum::<f64>().sqrt();
+    let FeatureRow { sparse, dense } = x.row(row);
+    let last = (x.sparse().cols() as u32..).zip(dense.iter().copied());
+    let row: Vec<(u32, f32)> = sparse.iter().chain(last).collect();
+    let norm = row.iter().map(|(_, v)| f64::from(*v).powi(2)).sum::<f64>().sqrt();
     let scale = if norm > 0.0 { 1.0 / norm } else { 1.0 };
     let form = params.scores;
     let mut slots: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -285,7 +336,7 @@ pub fn reference(
                 }
                 let (bias, weights) = &made.columns[t][column];
                 let mut margin = f64::from(*bias);
-                for (f, v) in row.iter() {
+                for &(f, v) in &row {
                     margin += weights.get(&f).map_or(0.0, |w| f64::from(*w) * f64::from(v) * scale);
                 }
                 let own = log_score(form, margin);
@@ -356,7 +407,7 @@ pub fn agree(form: ScoreForm, got: &[(u32, f32)], want: &BTreeMap<u32, f64>, k: 
         let own = *want.get(label).unwrap_or_else(|| panic!("{place}: label {label} was not reached"));
         assert!(near(own, *key), "{place}, rank {i}: label {label} has key {own}, expected {key}");
         let expected = shown(form, own);
-        let close = (f64::from(*score) - expected).abs() <= 2e-3 * expected.abs().max(1e-3);
+        let close = (f64::from(*score) - expected).abs() <= 2e-3 * expected.abs().max(1e-2);
         assert!(close, "{place}, rank {i}: label {label} scores {score}, expected {expected}");
     }
     let mut labels: Vec<u32> = got.iter().map(|g| g.0).collect();

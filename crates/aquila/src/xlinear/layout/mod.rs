@@ -56,6 +56,9 @@
 //! Each section takes the form that is smallest, except that long lists, which cost a step for every row, give
 //! way to bitmaps, which cost a step for every chunk of the beam.
 //!
+//! ## Dense blocks
+//! Weights of a dense block stand apart, column beside column: see [`panels`].
+//!
 //! ## Cost
 //! About 2.5 bytes a weight for real text of 40,000 labels, 2.25 for denser features. PECOS, omikuji and
 //! napkinXC take 8 and more.
@@ -65,10 +68,12 @@
 
 mod assemble;
 mod encode;
+mod panels;
 mod shape;
 
 pub(crate) use crate::kernels::postings::{CHUNK, FORM_PAGES, HEAD, HEAD_MASKS, PAD, PAGE, group_shift};
 pub(crate) use assemble::{first_chunks, lay_out};
+pub(crate) use panels::Panels;
 pub(crate) use shape::{LayerShape, Shape};
 
 /// Features of a bucket.

@@ -2,8 +2,9 @@
 
 use super::searcher::{Active, Searcher};
 use super::{Allowed, Scope};
-use crate::data::Row;
+use crate::data::FeatureRow;
 use crate::error::{Result, fail};
+use crate::kernels::panels::add_columns;
 use crate::kernels::postings::{self, CHUNK, Layer, MOST_ACTIVE};
 use crate::kernels::select::{self, ABSENT, LOWEST, Link, Maxima};
 use crate::tree::NODE;
@@ -37,14 +38,15 @@ impl Model {
     /// Ranks labels of one row into `out`; no allocation once `searcher` and `out` are warm.
     ///
     /// `out` has fewer than `k` labels where the beam reaches fewer, or fewer are allowed or above the floor.
-    pub fn search(
+    pub fn search<'a>(
         &self,
         searcher: &mut Searcher,
-        row: Row<'_>,
+        row: impl Into<FeatureRow<'a>>,
         params: &PredictParams,
         scope: &Scope,
         out: &mut Vec<(u32, f32)>,
     ) -> Result<()> {
+        let row = row.into();
         match scope {
             Scope::All => self.search_beam(searcher, row, params, None, out),
             Scope::Allowed(allowed) => self.search_beam(searcher, row, params, Some(allowed), out),
@@ -66,7 +68,7 @@ impl Model {
     pub(super) fn search_beam(
         &self,
         s: &mut Searcher,
-        row: Row<'_>,
+        row: FeatureRow<'_>,
         params: &PredictParams,
         allowed: Option<&Allowed>,
         out: &mut Vec<(u32, f32)>,
@@ -318,9 +320,21 @@ impl Model {
                 postings::add_layer(*isa, &layer, cursors, scratch, sums);
                 active.iter().for_each(|a| s.slots[a.chunk as usize] = 0);
             }
+            if s.dense.any() {
+                self.add_dense(s, t, active);
+            }
             each(self, s, active);
         }
         s.active = active;
+    }
+
+    /// Adds what the row's dense part has in the active chunks.
+    fn add_dense(&self, s: &mut Searcher, t: usize, active: &[Active]) {
+        let stride = self.shape.layers[t].stride();
+        for (a, sums) in active.iter().zip(s.sums.chunks_exact_mut(stride)) {
+            let (codes, scales) = self.panel(t, a.column as usize);
+            add_columns(s.isa, self.dense.kind(), codes, scales, &s.dense, &mut sums[..a.width as usize]);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Scores of chosen labels, whatever the beam: their ancestors are scored and nothing else.
 
 use super::searcher::Searcher;
-use crate::data::Row;
+use crate::data::FeatureRow;
 use crate::error::{Result, fail};
 use crate::kernels::select::{self, LOWEST, Maxima};
 use crate::tree::NODE;
@@ -72,7 +72,7 @@ impl Model {
     pub(super) fn search_chosen(
         &self,
         s: &mut Searcher,
-        row: Row<'_>,
+        row: FeatureRow<'_>,
         params: &PredictParams,
         labels: &[u32],
         out: &mut Vec<(u32, f32)>,

@@ -2,7 +2,7 @@
 
 use super::{Scope, Searcher};
 use crate::control::{Control, Progress};
-use crate::data::{Features, Row};
+use crate::data::{Dense, Features};
 use crate::error::{Result, fail};
 use crate::xlinear::{Model, PredictParams, Ranked};
 use rayon::prelude::*;
@@ -24,8 +24,8 @@ struct Part {
 impl Model {
     /// Ranks labels of every row, rows in parallel.
     ///
-    /// Rows may have fewer columns than the model has features, unless they have a dense block, whose columns'
-    /// numbers depend on the sparse part's width.
+    /// Rows may have fewer sparse columns than the model has sparse features. Rows of a model with a dense block must
+    /// have the block too, or all columns as sparse ones: without them nothing would be right, and nothing would tell.
     pub fn predict(
         &self,
         x: &Features,
@@ -33,14 +33,7 @@ impl Model {
         scope: &Scope,
         control: &Control,
     ) -> Result<Ranked> {
-        if x.cols() > self.features || (x.dense().is_some() && x.cols() != self.features) {
-            fail!(
-                ShapeMismatch,
-                "the rows have {} columns but the model {} features",
-                x.cols(),
-                self.features
-            );
-        }
+        self.check_columns(x)?;
         if let Scope::Chosen(labels) = scope
             && (labels.rows() != x.rows() || labels.cols() != self.labels)
         {
@@ -103,6 +96,23 @@ impl Model {
         Ok(ranked)
     }
 
+    fn check_columns(&self, x: &Features) -> Result<()> {
+        let (sparse, dense) = (x.sparse().cols(), x.dense().map_or(0, Dense::cols));
+        let fits = if dense == self.dense() { sparse <= self.sparse() } else { x.cols() == self.features };
+        if fits {
+            return Ok(());
+        }
+        if dense == 0 && self.dense() == 0 {
+            fail!(ShapeMismatch, "the rows have {sparse} columns but the model {} features", self.features);
+        }
+        fail!(
+            ShapeMismatch,
+            "the rows have {sparse} sparse and {dense} dense columns but the model {} sparse and {} dense features",
+            self.sparse(),
+            self.dense()
+        )
+    }
+
     fn part(
         &self,
         x: &Features,
@@ -114,22 +124,10 @@ impl Model {
     ) -> Result<Part> {
         let mut part = Part::default();
         let mut out = std::mem::take(&mut searcher.out);
-        let (mut indices, mut values) =
-            (std::mem::take(&mut searcher.indices), std::mem::take(&mut searcher.values));
         for i in rows {
             // A row of a flat tree of millions of labels takes milliseconds: ask before each.
             control.check()?;
-            let mut row = x.sparse().row(i);
-            if let Some(dense) = x.dense() {
-                indices.clear();
-                values.clear();
-                indices.extend_from_slice(row.indices);
-                values.extend_from_slice(row.values);
-                let first = x.sparse().cols() as u32;
-                indices.extend(first..first + dense.cols() as u32);
-                values.extend_from_slice(dense.row(i));
-                row = Row { indices: &indices, values: &values };
-            }
+            let row = x.row(i);
             match scope {
                 Scope::All => self.search_beam(searcher, row, params, None, &mut out),
                 Scope::Allowed(allowed) => self.search_beam(searcher, row, params, Some(allowed), &mut out),
@@ -142,7 +140,7 @@ impl Model {
             part.labels.extend(out.iter().map(|o| o.0));
             part.scores.extend(out.iter().map(|o| o.1));
         }
-        (searcher.out, searcher.indices, searcher.values) = (out, indices, values);
+        searcher.out = out;
         Ok(part)
     }
 }

@@ -1,13 +1,15 @@
 //! The scratch memory of one thread's queries, and a row's way into it.
 
 use super::merge::Slots;
-use crate::data::Row;
+use crate::data::FeatureRow;
 use crate::error::{Result, fail};
+use crate::kernels::panels::DenseQuery;
 use crate::kernels::postings::{Cursor, HEAD, Scratch};
 use crate::kernels::select::LOWEST;
 use crate::kernels::{Isa, prefetch};
 use crate::xlinear::Model;
 use crate::xlinear::layout::{BUCKET, LARGE};
+use crate::xlinear::node::joint_norm;
 
 /// The scratch memory of one thread's queries. It may serve several models in turn.
 #[derive(Debug)]
@@ -34,9 +36,8 @@ pub struct Searcher {
     pub(super) scratch: Scratch,
     pub(super) before: Vec<Cursor>,
     pub(super) needed: Vec<Vec<u32>>,
-    /// A row with its dense part.
-    pub(super) indices: Vec<u32>,
-    pub(super) values: Vec<f32>,
+    /// The row's dense part.
+    pub(super) dense: DenseQuery,
     pub(super) out: Vec<(u32, f32)>,
 }
 
@@ -78,36 +79,69 @@ impl Searcher {
             scratch: Scratch::default(),
             before: Vec::new(),
             needed: Vec::new(),
-            indices: Vec::new(),
-            values: Vec::new(),
+            dense: DenseQuery::default(),
             out: Vec::new(),
         }
     }
 
-    /// Sets a cursor on the block of every feature of the row that has one.
-    pub(super) fn place(&mut self, model: &Model, row: Row<'_>) -> Result<()> {
+    /// Sets a cursor on the block of every feature of the row that has one, and takes up its dense part.
+    ///
+    /// Where the model has a dense block and the row has none, entries of the dense columns are its dense part; where
+    /// the row has one and the model none, its values are entries.
+    pub(super) fn place(&mut self, model: &Model, row: FeatureRow<'_>) -> Result<()> {
+        let FeatureRow { sparse: row, dense: tail } = row;
         if row.indices.len() != row.values.len() {
             fail!(ShapeMismatch, "a row has {} indices but {} values", row.indices.len(), row.values.len());
         }
         // Divided by, not multiplied with its inverse: that of a denormal length is infinite.
-        let length = match model.normalize().then(|| row.norm()) {
+        let norm = || if tail.is_empty() { row.norm() } else { joint_norm(row.norm(), tail) };
+        let length = match model.normalize().then(norm) {
             Some(norm) if norm > 0.0 => norm,
             _ => 1.0,
         };
         self.cursors.clear();
+        let sparse = model.sparse();
+        let block = self.dense.start(model.dense());
         // Three passes, so that each step's cache misses overlap.
         for (f, v) in row.iter() {
-            if f as usize >= model.features {
-                fail!(
-                    IndexOutOfRange,
-                    "feature {f} is not below the model's number of features, {}",
-                    model.features
-                );
+            if f as usize >= sparse {
+                let Some(value) = block.get_mut(f as usize - sparse) else {
+                    fail!(
+                        IndexOutOfRange,
+                        "feature {f} is not below the model's number of features, {}",
+                        model.features
+                    );
+                };
+                *value = v / length;
+                continue;
             }
             if v != 0.0 {
                 model.prefetch_bucket(f as usize / BUCKET);
                 self.cursors.push(Cursor { at: f as usize, x: v / length });
             }
+        }
+        if !tail.is_empty() {
+            let Some(first) = model.features.checked_sub(tail.len()) else {
+                fail!(
+                    ShapeMismatch,
+                    "the row has {} dense values but the model {} features",
+                    tail.len(),
+                    model.features
+                );
+            };
+            for (f, v) in (first..).zip(tail) {
+                match f.checked_sub(sparse) {
+                    Some(j) => block[j] = v / length,
+                    None if *v != 0.0 => {
+                        model.prefetch_bucket(f / BUCKET);
+                        self.cursors.push(Cursor { at: f, x: v / length });
+                    }
+                    None => {}
+                }
+            }
+        }
+        if model.dense() > 0 {
+            self.dense.finish(model.dense.kind());
         }
         let area = model.area();
         for cursor in &self.cursors {

@@ -1,0 +1,342 @@
+//! Products of one dense row with many stored columns: what a search adds for the dense part of a query.
+//!
+//! Columns stand one behind the other, each padded with zeros to a multiple of [`LINE`] weights, and their products
+//! with the row are added to as many sums. Four columns are multiplied side by side, so that a load of the row serves
+//! four of them.
+//!
+//! Byte columns are multiplied as whole numbers: the row is rounded to 16 bits with a scale of its own (an error of
+//! 1/65,000 of its largest value), so all instruction sets give the same bits. The bytes may come from a damaged
+//! file: any byte is a weight, and [`DenseQuery`] leaves room for all of them at their largest.
+
+use super::Isa;
+
+/// Weights that columns are padded to a multiple of.
+pub(crate) const LINE: usize = 32;
+
+/// How dense weights are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DenseKind {
+    /// A signed byte, with a scale for the column.
+    Byte,
+    /// The upper half of an f32.
+    Bf16,
+    /// An f32.
+    F32,
+}
+
+impl DenseKind {
+    /// Bytes of a weight.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Byte => 1,
+            Self::Bf16 => 2,
+            Self::F32 => 4,
+        }
+    }
+}
+
+/// The dense part of a query in the form that columns are multiplied with.
+#[derive(Debug, Default)]
+pub(crate) struct DenseQuery {
+    /// The values, padded with zeros to a multiple of [`LINE`].
+    values: Vec<f32>,
+    /// The same as whole numbers of this scale.
+    whole: Vec<i16>,
+    scale: f32,
+    any: bool,
+}
+
+impl DenseQuery {
+    /// Starts anew with zeros for so many columns; the caller fills in the values.
+    pub fn start(&mut self, cols: usize) -> &mut [f32] {
+        self.values.clear();
+        self.values.resize(cols.next_multiple_of(LINE), 0.0);
+        &mut self.values[..cols]
+    }
+
+    /// Prepares what was filled in for columns of this kind.
+    pub fn finish(&mut self, kind: DenseKind) {
+        let most = self.values.iter().fold(0f32, |m, v| m.max(v.abs()));
+        self.any = most > 0.0;
+        if kind != DenseKind::Byte {
+            return;
+        }
+        // A sum of products with bytes stays within 32 bits: 128 · limit · length < 2³¹.
+        let limit = ((i32::MAX as usize / 128) / self.values.len().max(1)).min(i16::MAX as usize) as f32;
+        self.scale = most / limit;
+        let inverse = if self.scale >= f32::MIN_POSITIVE { 1.0 / self.scale } else { 0.0 };
+        self.whole.clear();
+        self.whole.extend(self.values.iter().map(|v| (v * inverse).round_ties_even() as i16));
+    }
+
+    /// Whether some value is not 0.
+    pub fn any(&self) -> bool {
+        self.any
+    }
+}
+
+/// Adds to each sum the product of the query with its column: `codes` begin with the first column, `scales` are those
+/// of byte columns. Columns beyond the codes are left out.
+pub(crate) fn add_columns(
+    isa: Isa,
+    kind: DenseKind,
+    codes: &[u8],
+    scales: &[[u8; 4]],
+    query: &DenseQuery,
+    sums: &mut [f32],
+) {
+    let stride = query.values.len() * kind.bytes();
+    if stride == 0 {
+        return;
+    }
+    if kind == DenseKind::Byte {
+        assert_eq!(query.whole.len(), query.values.len());
+    }
+    let columns = sums.len().min(codes.len() / stride);
+    for (first, sums) in sums[..columns].chunks_mut(4).enumerate() {
+        let first = 4 * first;
+        // The last few columns stand in for those that are not there.
+        let four = std::array::from_fn(|c| {
+            let begin = (first + c.min(sums.len() - 1)) * stride;
+            &codes[begin..begin + stride]
+        });
+        let products = four_columns(isa, kind, four, query);
+        for (c, sum) in sums.iter_mut().enumerate() {
+            *sum += match kind {
+                DenseKind::Byte => {
+                    let scale = scales.get(first + c).map_or(0.0, |s| f32::from_le_bytes(*s));
+                    products[c] * (query.scale * scale)
+                }
+                _ => products[c],
+            };
+        }
+    }
+}
+
+#[inline(always)]
+fn four_columns(isa: Isa, kind: DenseKind, columns: [&[u8]; 4], query: &DenseQuery) -> [f32; 4] {
+    match isa {
+        // SAFETY: the instruction sets were detected; columns and query are equally long, a multiple of LINE.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if Isa::Avx512.runs_here() => unsafe { x86::avx512(kind, columns, query) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 | Isa::Avx2 if Isa::Avx2.runs_here() => unsafe { x86::avx2(kind, columns, query) },
+        _ => columns.map(|codes| scalar(kind, codes, query)),
+    }
+}
+
+/// The scalar twin.
+fn scalar(kind: DenseKind, codes: &[u8], query: &DenseQuery) -> f32 {
+    let streams = |weight: &dyn Fn(usize) -> f32| {
+        let mut sums = [0f32; 16];
+        for (j, v) in query.values.iter().enumerate() {
+            sums[j % 16] += v * weight(j);
+        }
+        sums.iter().sum()
+    };
+    match kind {
+        DenseKind::Byte => {
+            let products = codes.iter().zip(&query.whole).map(|(c, v)| i32::from(*c as i8) * i32::from(*v));
+            products.sum::<i32>() as f32
+        }
+        DenseKind::Bf16 => {
+            let codes = codes.as_chunks::<2>().0;
+            streams(&|j| f32::from_bits(u32::from(u16::from_le_bytes(codes[j])) << 16))
+        }
+        DenseKind::F32 => {
+            let codes = codes.as_chunks::<4>().0;
+            streams(&|j| f32::from_le_bytes(codes[j]))
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{DenseKind, DenseQuery};
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// The processor has AVX-512 (F, BW); columns are as long as the query, a multiple of 32 weights.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+    pub unsafe fn avx512(kind: DenseKind, columns: [&[u8]; 4], query: &DenseQuery) -> [f32; 4] {
+        let n = query.values.len();
+        let (values, whole) = (query.values.as_ptr(), query.whole.as_ptr());
+        let codes = columns.map(<[u8]>::as_ptr);
+        // SAFETY: every load is of 16 or 32 weights or values from a multiple of as many on, below `n`.
+        unsafe {
+            if kind == DenseKind::Byte {
+                let mut sums = [_mm512_setzero_si512(); 4];
+                for j in (0..n).step_by(32) {
+                    let v = _mm512_loadu_si512(whole.add(j).cast());
+                    for (sum, codes) in sums.iter_mut().zip(codes) {
+                        let w = _mm512_cvtepi8_epi16(_mm256_loadu_si256(codes.add(j).cast()));
+                        *sum = _mm512_add_epi32(*sum, _mm512_madd_epi16(w, v));
+                    }
+                }
+                return whole_sums(sums.map(|sum| {
+                    _mm256_add_epi32(_mm512_castsi512_si256(sum), _mm512_extracti64x4_epi64::<1>(sum))
+                }));
+            }
+            let mut sums = [_mm512_setzero_ps(); 4];
+            for j in (0..n).step_by(16) {
+                let v = _mm512_loadu_ps(values.add(j));
+                for (sum, codes) in sums.iter_mut().zip(codes) {
+                    let w = if kind == DenseKind::F32 {
+                        _mm512_loadu_ps(codes.add(4 * j).cast())
+                    } else {
+                        let halves = _mm256_loadu_si256(codes.add(2 * j).cast());
+                        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(halves)))
+                    };
+                    *sum = _mm512_fmadd_ps(v, w, *sum);
+                }
+            }
+            sums.map(|sum| _mm512_reduce_add_ps(sum))
+        }
+    }
+
+    /// # Safety
+    /// The processor has AVX2 and FMA; columns are as long as the query, a multiple of 32 weights.
+    #[target_feature(enable = "avx2,fma")]
+    pub unsafe fn avx2(kind: DenseKind, columns: [&[u8]; 4], query: &DenseQuery) -> [f32; 4] {
+        let n = query.values.len();
+        let (values, whole) = (query.values.as_ptr(), query.whole.as_ptr());
+        let codes = columns.map(<[u8]>::as_ptr);
+        // SAFETY: every load is of 8 or 16 weights or values from a multiple of as many on, below `n`.
+        unsafe {
+            if kind == DenseKind::Byte {
+                let mut sums = [_mm256_setzero_si256(); 4];
+                for j in (0..n).step_by(16) {
+                    let v = _mm256_loadu_si256(whole.add(j).cast());
+                    for (sum, codes) in sums.iter_mut().zip(codes) {
+                        let w = _mm256_cvtepi8_epi16(_mm_loadu_si128(codes.add(j).cast()));
+                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(w, v));
+                    }
+                }
+                return whole_sums(sums);
+            }
+            let mut sums = [_mm256_setzero_ps(); 4];
+            for j in (0..n).step_by(8) {
+                let v = _mm256_loadu_ps(values.add(j));
+                for (sum, codes) in sums.iter_mut().zip(codes) {
+                    let w = if kind == DenseKind::F32 {
+                        _mm256_loadu_ps(codes.add(4 * j).cast())
+                    } else {
+                        let halves = _mm_loadu_si128(codes.add(2 * j).cast());
+                        _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(halves)))
+                    };
+                    *sum = _mm256_fmadd_ps(v, w, *sum);
+                }
+            }
+            sums.map(|sum| {
+                let four = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps::<1>(sum));
+                let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+                _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+            })
+        }
+    }
+
+    /// The sums of four registers of whole numbers.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn whole_sums(sums: [__m256i; 4]) -> [f32; 4] {
+        let [a, b, c, d] =
+            sums.map(|s| _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256::<1>(s)));
+        let all = _mm_hadd_epi32(_mm_hadd_epi32(a, b), _mm_hadd_epi32(c, d));
+        let mut out = [0f32; 4];
+        // SAFETY: four floats have room for four floats.
+        unsafe { _mm_storeu_ps(out.as_mut_ptr(), _mm_cvtepi32_ps(all)) };
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+    use crate::xlinear::{DenseCodes, WeightKind};
+
+    const KINDS: [WeightKind; 3] = [WeightKind::Byte, WeightKind::Bf16, WeightKind::F32];
+
+    fn numbers(rng: &mut Rng, n: usize) -> Vec<f32> {
+        (0..n).map(|_| rng.below(2001) as f32 * 0.001 - 1.0).collect()
+    }
+
+    #[test]
+    fn every_set_equals_a_plain_sum() {
+        let mut rng = Rng::new(&[7]);
+        for (cols, columns) in [(1, 1), (5, 3), (31, 4), (32, 9), (33, 16), (100, 21), (384, 7), (1500, 2)] {
+            let row = numbers(&mut rng, cols);
+            let weights: Vec<Vec<f32>> = (0..columns).map(|_| numbers(&mut rng, cols)).collect();
+            for kind in KINDS {
+                let form = DenseCodes::new(kind, cols);
+                let mut codes = Vec::new();
+                let scales: Vec<[u8; 4]> =
+                    weights.iter().map(|w| form.encode(w, &mut codes).to_le_bytes()).collect();
+                assert_eq!(codes.len(), columns * form.stride());
+                let mut query = DenseQuery::default();
+                query.start(cols).copy_from_slice(&row);
+                query.finish(form.kind());
+                let mut first = Vec::new();
+                for isa in Isa::available() {
+                    let mut sums = vec![0.5; columns];
+                    add_columns(isa, form.kind(), &codes, &scales, &query, &mut sums);
+                    for (sum, w) in sums.iter().zip(&weights) {
+                        let want: f64 = row.iter().zip(w).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+                        // A weight errs by half a step: 1/254 of 1, 1/512 of itself, or nothing.
+                        let error = match kind {
+                            WeightKind::Byte => 0.0045,
+                            WeightKind::Bf16 => 0.002,
+                            WeightKind::F32 => 1e-6,
+                        };
+                        let most = error * row.iter().map(|v| v.abs()).sum::<f32>() + 1e-4;
+                        assert!(
+                            (f64::from(*sum) - 0.5 - want).abs() < f64::from(most),
+                            "{isa:?} {kind:?} {cols}"
+                        );
+                    }
+                    if kind == WeightKind::Byte && !first.is_empty() {
+                        assert_eq!(first, sums, "{isa:?} {cols}: whole numbers have one sum");
+                    }
+                    first = sums;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_numbers_do_not_overflow() {
+        for cols in [384, 4096, 70_000] {
+            let mut query = DenseQuery::default();
+            query.start(cols).fill(-3.0);
+            query.finish(DenseKind::Byte);
+            let codes = vec![0x80; cols.next_multiple_of(LINE)];
+            for isa in Isa::available() {
+                let mut sums = [0.0];
+                add_columns(isa, DenseKind::Byte, &codes, &[1f32.to_le_bytes()], &query, &mut sums);
+                let want = 384.0 * cols as f32;
+                assert!((sums[0] - want).abs() < 1e-3 * want, "{isa:?} {cols}: {} not {want}", sums[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_tiny_numbers_and_missing_columns_add_nothing() {
+        let form = DenseCodes::new(WeightKind::Byte, 40);
+        let mut codes = Vec::new();
+        assert_eq!(form.encode(&[0.0; 40], &mut codes), 0.0);
+        form.encode(&[1e-44; 40], &mut codes);
+        assert!(codes.iter().all(|c| *c == 0));
+        let mut query = DenseQuery::default();
+        query.start(40);
+        query.finish(form.kind());
+        assert!(!query.any());
+        query.start(40).fill(1e-42);
+        query.finish(form.kind());
+        for isa in Isa::available() {
+            let mut sums = [1.0; 5];
+            add_columns(isa, form.kind(), &codes, &[], &query, &mut sums);
+            assert_eq!(sums, [1.0; 5]);
+        }
+    }
+}
