@@ -272,14 +272,19 @@ pub fn rows(features: usize, n: usize, seed: u64) -> Features {
     Csr::new(n, features, indptr, indices, values).unwrap().into()
 }
 
-/// Random rows for the model of a plan, with a dense block where it has one: some blocks of zeros, some zeros in others.
+/// Random rows for the model of a plan, with a dense block where it has one: some rows of zeros there, some zeros in
+/// others, all multiples of 1/255 with one of 1, which a query keeps as they are.
 pub fn rows_of(plan: &Plan, n: usize, seed: u64) -> Features {
     let sparse = rows(plan.features - plan.dense, n, seed);
     if plan.dense == 0 {
         return sparse;
     }
     let mut rng = Rng(seed + 12_345);
-    let value = |e: usize| if e / plan.dense % 4 == 1 || rng.below(9) == 0 { 0.0 } else { rng.unit() - 0.4 };
+    let value = |e: usize| match (e / plan.dense % 4, e % plan.dense) {
+        (1, _) => 0.0,
+        (_, 0) => 1.0,
+        _ => (rng.below(511) as f32 - 255.0) / 255.0,
+    };
     let values = (0..n * plan.dense).map(value).collect();
     Features::new(sparse.sparse().clone(), Some(Dense::new(n, plan.dense, values).unwrap())).unwrap()
 }
