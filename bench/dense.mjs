@@ -1,0 +1,258 @@
+// A dense block beside sparse rows, and alone, against the same rows with all columns sparse: both ways are ours.
+//
+//   node bench/dense.mjs [--features FOLDER --sets A,B] [--cols 384] [--length 0.5]
+//                        [--rounds 3] [--threads 2] [--out FILE.json]
+//
+// Without features it makes a set. Embeddings are made here, of words that stand in the same rows ("random indexing"),
+// and have the length of --length beside sparse rows of length 1. Answers are compared: a P@k that is worse than the
+// sparse way's by more than the tolerance ends the run with exit code 1 and no file.
+
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { root } from '../scripts/lib/run.mjs'
+import { built } from './lib/built.mjs'
+import { tolerance } from './lib/compare.mjs'
+import { generate } from './lib/generator.mjs'
+import { busyShare, commit, machine, today, versions } from './lib/machine.mjs'
+import { stream } from './lib/random.mjs'
+import { RANKS, rankScores, score } from './lib/score.mjs'
+import { file, setsOf } from './lib/sets.mjs'
+
+const { Csr, Dense, Features, readNpz, runtime, XLinear } = await built()
+
+const { values: options } = parseArgs({
+  options: {
+    features: { type: 'string' },
+    sets: { type: 'string' },
+    cols: { type: 'string', default: '384' },
+    length: { type: 'string', default: '0.5' },
+    rounds: { type: 'string', default: '3' },
+    threads: { type: 'string', default: '2' },
+    scale: { type: 'string', default: '0.05' },
+    out: { type: 'string', default: join(root, 'bench/results', `${today()}-dense.json`) },
+  },
+})
+const [cols, length, rounds, threads, size] = [
+  options.cols,
+  options.length,
+  options.rounds,
+  options.threads,
+  options.scale,
+].map(Number)
+if (![cols, length, rounds, threads, size].every((n) => n > 0))
+  throw new Error('Expected numbers above 0 for --cols, --length, --rounds, --threads and --scale')
+
+/** Scales each row of `cols` values to this length. */
+function scale(values, cols, to) {
+  for (let begin = 0; begin < values.length; begin += cols) {
+    const row = values.subarray(begin, begin + cols)
+    const squares = row.reduce((sum, v) => sum + v * v, 0)
+    if (squares > 0) for (let j = 0; j < cols; j++) row[j] *= to / Math.sqrt(squares)
+  }
+  return values
+}
+
+/** A direction for each word: the sum of random signs of the rows that it stands in, so that words of the same rows
+ * point alike. */
+function directions(x, cols) {
+  const { indptr, indices, values } = x.toArrays()
+  const out = new Float32Array(x.cols * cols)
+  const next = stream(1)
+  const signs = new Float32Array(cols)
+  for (let i = 0; i < x.rows; i++) {
+    for (let j = 0; j < cols; j++) signs[j] = next() < 0.5 ? -1 : 1
+    for (let at = indptr[i]; at < indptr[i + 1]; at++) {
+      const [begin, value] = [indices[at] * cols, values[at]]
+      for (let j = 0; j < cols; j++) out[begin + j] += value * signs[j]
+    }
+  }
+  return scale(out, cols, 1)
+}
+
+/** Rows of this length, summed from their words' directions. */
+function embed(x, words, cols) {
+  const { indptr, indices, values } = x.toArrays()
+  const out = new Float32Array(x.rows * cols)
+  for (let i = 0; i < x.rows; i++) {
+    const row = out.subarray(i * cols, (i + 1) * cols)
+    for (let at = indptr[i]; at < indptr[i + 1]; at++) {
+      const [begin, value] = [indices[at] * cols, values[at]]
+      for (let j = 0; j < cols; j++) row[j] += value * words[begin + j]
+    }
+  }
+  return scale(out, cols, length)
+}
+
+/** Sparse rows of length 1, or none, with the block's values as entries behind them. */
+function joined(x, block, cols) {
+  const { indptr, indices, values } = x.toArrays()
+  const [rows, nnz] = [x.rows, indices.length + block.length]
+  const out = {
+    indptr: new Float64Array(rows + 1),
+    indices: new Uint32Array(nnz),
+    values: new Float32Array(nnz),
+  }
+  let to = 0
+  for (let i = 0; i < rows; i++) {
+    for (let at = indptr[i]; at < indptr[i + 1]; at++, to++)
+      [out.indices[to], out.values[to]] = [indices[at], values[at]]
+    for (let j = 0; j < cols; j++, to++) [out.indices[to], out.values[to]] = [x.cols + j, block[i * cols + j]]
+    out.indptr[i + 1] = to
+  }
+  return Csr.from({ rows, cols: x.cols + cols, ...out })
+}
+
+const none = (rows) =>
+  Csr.from({
+    rows,
+    cols: 0,
+    indptr: new Uint32Array(rows + 1),
+    indices: new Uint32Array(0),
+    values: new Float32Array(0),
+  })
+
+/** Microseconds of single queries: each row's best of three rounds, their median. */
+function single(model, xt) {
+  const searcher = model.searcher({ k: 10, beam: 10 })
+  const rows = Array.from({ length: Math.min(500, xt.rows) }, (_, i) =>
+    xt.row(Math.floor((i * xt.rows) / 500)),
+  )
+  const best = new Float64Array(rows.length).fill(Number.POSITIVE_INFINITY)
+  for (let round = 0; round < 4; round++)
+    for (const [i, { indices, values, dense }] of rows.entries()) {
+      const start = performance.now()
+      searcher.search(indices, values, dense)
+      if (round > 0) best[i] = Math.min(best[i], 1000 * (performance.now() - start))
+    }
+  return best.sort()[best.length >> 1]
+}
+
+const least = (a, b) =>
+  Object.fromEntries(
+    Object.entries(b).map(([k, v]) => [k, typeof v === 'number' && a ? Math.min(a[k], v) : v]),
+  )
+
+async function once({ x, y, xt, truth }) {
+  const model = await XLinear.train(x, y, {}, { threads, seed: 0 })
+  let batchUs = Number.POSITIVE_INFINITY
+  let top
+  for (let i = 0; i < 3; i++) {
+    const start = performance.now()
+    top = await model.predict(xt, { k: 10, beam: 10 }, { threads })
+    batchUs = Math.min(batchUs, (1000 * (performance.now() - start)) / xt.rows)
+  }
+  const { precision } = score(truth, rankScores(top.toCsr(y.cols).toArrays()))
+  const { labelVectors, tree, layers, layout, total } = model.report.seconds
+  const result = {
+    trainSeconds: total,
+    labelVectors,
+    tree,
+    layers,
+    layout,
+    batchUs,
+    singleUs: single(model, xt),
+    modelBytes: model.info.bytes,
+    precision,
+  }
+  model.close()
+  return result
+}
+
+async function compare(name, { x, y, xt, yt }) {
+  const words = directions(x, cols)
+  const [e, et] = [embed(x, words, cols), embed(xt, words, cols)]
+  const dense = (rows, values) => Dense.from({ rows, cols, values })
+  const truth = yt.toArrays()
+  const ways = {
+    sparse: { x, xt },
+    'beside, as entries': { x: joined(x, e, cols), xt: joined(xt, et, cols) },
+    beside: { x: Features.from(x, dense(x.rows, e)), xt: Features.from(xt, dense(xt.rows, et)) },
+    'alone, as entries': { x: joined(none(x.rows), e, cols), xt: joined(none(xt.rows), et, cols) },
+    alone: {
+      x: Features.from(undefined, dense(x.rows, e)),
+      xt: Features.from(undefined, dense(xt.rows, et)),
+    },
+  }
+  const results = {}
+  for (let round = 0; round < rounds; round++)
+    for (const [way, rows] of Object.entries(ways))
+      results[way] = least(results[way], await once({ ...rows, y, truth }))
+  const ratios = {}
+  const worse = []
+  for (const way of ['beside', 'alone']) {
+    const [ours, entries] = [results[way], results[`${way}, as entries`]]
+    ratios[way] = Object.fromEntries(
+      ['trainSeconds', 'layers', 'batchUs', 'singleUs'].map((k) => [k, entries[k] / ours[k]]),
+    )
+    for (const k of RANKS)
+      if (entries.precision[k] - ours.precision[k] > tolerance(xt.rows))
+        worse.push(`${name}, ${way}: P@${k} is ${ours.precision[k]}, as entries ${entries.precision[k]}`)
+  }
+  return {
+    name,
+    rows: x.rows,
+    labels: y.cols,
+    sparseColumns: x.cols,
+    entriesPerRow: x.nnz / x.rows,
+    results,
+    ratios,
+    worse,
+  }
+}
+
+function sets() {
+  if (options.features === undefined) {
+    const { trn, tst } = generate(size, 0)
+    const matrix = (m) => Csr.from(m)
+    return [
+      [
+        `generated, scale ${size}`,
+        { x: matrix(trn.x), y: matrix(trn.y), xt: matrix(tst.x), yt: matrix(tst.y) },
+      ],
+    ]
+  }
+  const names = options.sets?.split(',') ?? setsOf(options.features)
+  return names.map((name) => [name, options.features])
+}
+
+const round = (v) => Number(v.toPrecision(4))
+const report = {
+  date: today(),
+  commit: commit(),
+  machine: machine(),
+  versions: versions(runtime),
+  busy: await busyShare(),
+  cols,
+  length,
+  rounds,
+  threads,
+  sets: [],
+}
+for (const [name, from] of sets()) {
+  const read = (part) => readNpz(file(from, name, part))
+  const data =
+    typeof from === 'string'
+      ? { x: await read('X.trn'), y: await read('Y.trn'), xt: await read('X.tst'), yt: await read('Y.tst') }
+      : from
+  const made = await compare(name, data)
+  report.sets.push(made)
+  process.stdout.write(`${name}\n`)
+  for (const [way, r] of Object.entries(made.results))
+    process.stdout.write(
+      `  ${way.padEnd(20)} train ${round(r.trainSeconds)} s (layers ${round(r.layers)}), batch ${round(r.batchUs)} us/row, single ${round(r.singleUs)} us, ${round(r.modelBytes / 1e6)} MB, P@k ${RANKS.map((k) => r.precision[k].toFixed(2)).join('/')}\n`,
+    )
+  for (const [way, r] of Object.entries(made.ratios))
+    process.stdout.write(
+      `  ${way}: ${Object.entries(r)
+        .map(([k, v]) => `${k} ${v.toFixed(2)}x`)
+        .join(', ')}\n`,
+    )
+}
+const worse = report.sets.flatMap((set) => set.worse)
+if (worse.length > 0) {
+  process.stderr.write(`${worse.join('\n')}\n`)
+  process.exit(1)
+}
+await mkdir(dirname(resolve(options.out)), { recursive: true })
+await writeFile(resolve(options.out), `${JSON.stringify(report, null, 2)}\n`)
