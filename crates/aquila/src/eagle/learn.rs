@@ -94,7 +94,7 @@ pub fn learn(
         GroupMethod::Refine => {
             let refinement = RefineParams { rounds: how.rounds, folds: how.folds, threshold: how.threshold };
             let refined = refine(x, groups, bags, &refinement, params, control)?;
-            let y = weighed(&refined.y, refined.likeness);
+            let y = weighed(&refined.y, refined.power);
             let params = ranker(params, &y);
             (y, params)
         }

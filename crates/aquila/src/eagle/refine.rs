@@ -20,7 +20,7 @@
 //! chance, and a pair that comes out unlikely may well be true: taken for negative it teaches what is wrong, while the
 //! groups that lack the label give negatives enough. In random groups frequent labels stand in nearly every group, so
 //! that negatives must come from within. So the least probability of a positive falls with how like the samples of
-//! groups are ([`likeness`]), to 0 where it passes [`ALIKE`]: then all candidates are positives, weighing as much as they
+//! groups are ([`likeness`], and [`unity`] for their number), to 0 where it passes [`ALIKE`]: then all candidates are positives, weighing as much as they
 //! are likely. In groups that are more alike still, weights come nearer to 1, as if every sample had every label of
 //! its group ([`weighed`]).
 //!
@@ -69,11 +69,13 @@ pub struct Refined {
     pub likeness: f64,
     /// The least probability of a label that followed from it.
     pub threshold: f32,
+    /// To which power of their confidence labels weigh in training: see [`weighed`].
+    pub(super) power: f32,
     /// Seconds from matrices in memory to result in memory.
     pub seconds: f64,
 }
 
-/// Likeness from which on all candidates are positives.
+/// Unity from which on all candidates are positives.
 const ALIKE: f64 = 0.16;
 /// Costs of the first rankers: means of groups say less than rows of their own.
 const FIRST_COST: f32 = 0.5;
@@ -83,7 +85,7 @@ const COMPANY: f32 = 0.5;
 const ROUNDS: f32 = 2.0;
 /// Rankers end sooner than models: only the order of their scores counts.
 const HASTE: f32 = 3.0;
-/// Likeness from which on labels weigh by the least power of their confidence.
+/// Unity from which on labels weigh by the least power of their confidence.
 const UNITED: f64 = 0.24;
 const LEAST_POWER: f32 = 0.25;
 /// Most labels for which rankers learn without a tree, which finds the order of samples best.
@@ -139,11 +141,17 @@ fn certainty(y: &Csr) -> f32 {
 }
 
 /// What refined labels weigh in training: their confidences, to a power below 1 where groups are very much alike.
-pub(super) fn weighed(y: &Csr, likeness: f64) -> Csr {
-    let beyond = ((likeness - ALIKE) / (UNITED - ALIKE)).clamp(0.0, 1.0) as f32;
-    let power = 1.0 - (1.0 - LEAST_POWER) * beyond;
+pub(super) fn weighed(y: &Csr, power: f32) -> Csr {
     let values = y.values().iter().map(|p| p.powf(power)).collect();
     Csr::trusted(y.rows(), y.cols(), y.indptr().to_vec(), y.indices().to_vec(), values)
+}
+
+/// How much samples of a group have in common, in terms of groups of five: with more companions that are as like, chance
+/// has less of a say in what the group is, as the root of their number.
+fn unity(likeness: f64, groups: &Groups) -> f64 {
+    let filled = (0..groups.len()).filter(|j| !groups.members(*j).is_empty()).count();
+    let companions = groups.memberships_count() as f64 / filled.max(1) as f64 - 1.0;
+    likeness * (companions.max(1.0) / 4.0).sqrt()
 }
 
 /// The parameters with which a ranker learns refined labels, whose values weigh them.
@@ -179,7 +187,10 @@ pub fn refine(
         let rates = Rates::new(groups, bags, &pairs);
         Ok((pairs, rates, likeness_of(&rows, groups, control)?))
     })??;
-    let threshold = params.threshold * (1.0 - likeness / ALIKE).max(0.0) as f32;
+    let unity = unity(likeness, groups);
+    let threshold = params.threshold * (1.0 - unity / ALIKE).max(0.0) as f32;
+    let beyond = ((unity - ALIKE) / (UNITED - ALIKE)).clamp(0.0, 1.0) as f32;
+    let power = 1.0 - (1.0 - LEAST_POWER) * beyond;
 
     let mut rankers = rankers.clone();
     if bags.cols() <= FLAT as usize {
@@ -207,7 +218,7 @@ pub fn refine(
     let mut later = vec![0f32; pairs.len()];
     let mut weight = 0.0;
     for round in 1..=params.rounds {
-        let y = weighed(&pairs.choose(&likely, threshold), likeness);
+        let y = weighed(&pairs.choose(&likely, threshold), power);
         if round == 1 {
             weight = ROUNDS * certainty(&y);
         }
@@ -219,7 +230,7 @@ pub fn refine(
         likely = believe(&evidence)?;
     }
     let y = pairs.choose(&likely, threshold);
-    Ok(Refined { y, likeness, threshold, seconds: since.elapsed().as_secs_f64() })
+    Ok(Refined { y, likeness, threshold, power, seconds: since.elapsed().as_secs_f64() })
 }
 
 /// What rankers learn from.
