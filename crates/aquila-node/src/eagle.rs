@@ -44,7 +44,7 @@ pub fn aggregate_labels<'env>(
     let params: AggregateParams = params::read(&options)?;
     let (groups, y) = (groups.features()?, y.features()?);
     let work = move |control: &aquila::Control| {
-        Groups::from_memberships(groups.sparse())?.aggregate_under(y.sparse(), params.merge, control)
+        Groups::from_memberships(groups.sparse())?.aggregate(y.sparse(), params.merge, control)
     };
     job::run(env, "aggregate", control, work, |env, bags| Ok(Matrix::new(&env, bags.into())))
 }

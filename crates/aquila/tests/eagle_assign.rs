@@ -111,7 +111,7 @@ proptest! {
         let groups = random_groups(&mut rng, 40, 15);
         let truth = csr(6, &random_rows(&mut rng, 40, 6, 0.3));
         let merge = if rng.below(2) == 0 { Merge::List } else { Merge::Set };
-        let bags = groups.aggregate(&truth, merge).unwrap();
+        let bags = groups.aggregate(&truth, merge, &Control::default()).unwrap();
         let found = run(&x, &groups, &bags, rounds, 1);
         let rows = dense(&x);
         let embeddings = found.embeddings.as_ref().unwrap();
@@ -149,7 +149,7 @@ proptest! {
         let x = csr(30, &random_rows(&mut rng, 200, 30, 0.2));
         let groups = random_groups(&mut rng, 200, 60);
         let truth = csr(20, &random_rows(&mut rng, 200, 20, 0.2));
-        let bags = groups.aggregate(&truth, Merge::Set).unwrap();
+        let bags = groups.aggregate(&truth, Merge::Set, &Control::default()).unwrap();
         let found = run(&x, &groups, &bags, 20, 1);
         prop_assert_eq!(&found, &run(&x, &groups, &bags, 20, 3));
         let all = union(&groups, &bags, &Control::default()).unwrap();
@@ -170,7 +170,7 @@ proptest! {
         let groups = random_groups(&mut rng, 30, 12);
         let y = csr(9, &random_rows(&mut rng, 30, 9, 0.3));
         prop_assert_eq!(&Groups::from_memberships(&groups.memberships()).unwrap(), &groups);
-        let (list, set) = (groups.aggregate(&y, Merge::List).unwrap(), groups.aggregate(&y, Merge::Set).unwrap());
+        let (list, set) = (groups.aggregate(&y, Merge::List, &Control::default()).unwrap(), groups.aggregate(&y, Merge::Set, &Control::default()).unwrap());
         let all = union(&groups, &list, &Control::default()).unwrap();
         for j in 0..12 {
             for k in 0..9u32 {
@@ -191,7 +191,7 @@ fn groups_of_one_give_back_labels_and_label_vectors() {
     // One label a sample, so that scaling the rows of Y changes nothing.
     let y = csr(7, &(0..50).map(|_| vec![(rng.below(7) as u32, 1.0)]).collect::<Lists>());
     let groups = Groups::random(50, 1, 4).unwrap();
-    let bags = groups.aggregate(&y, Merge::List).unwrap();
+    let bags = groups.aggregate(&y, Merge::List, &Control::default()).unwrap();
     let found = run(&x, &groups, &bags, 20, 2);
     assert_eq!(found.y.indptr(), y.indptr());
     assert_eq!(found.y.indices(), y.indices());
@@ -339,7 +339,11 @@ fn what_does_not_fit_is_refused() {
     refused(go(&groups, &csr(1, &[vec![], vec![]]), &p), ShapeMismatch, &["1 groups", "2 rows"]);
     refused(go(&groups, &csr(1, &[vec![(0, -1.0)]]), &p), InvalidArgument, &["group 0", "label 0", "-1"]);
     refused(go(&groups, &bags, &AssignParams { step: 0.0, ..p.clone() }), InvalidArgument, &["step"]);
-    refused(groups.aggregate(&csr(1, &[vec![]]), Merge::Set), ShapeMismatch, &["2 samples", "1 rows"]);
+    refused(
+        groups.aggregate(&csr(1, &[vec![]]), Merge::Set, &Control::default()),
+        ShapeMismatch,
+        &["2 samples", "1 rows"],
+    );
     refused(Groups::random(5, 0, 0), InvalidArgument, &["at least 1"]);
     refused(Groups::from_lists(3, [vec![0], vec![3]]), IndexOutOfRange, &["group 1", "sample 3"]);
     refused(
@@ -364,7 +368,7 @@ fn dense_embeddings_are_the_sparse_ones_within_the_limit() {
     let groups = random_groups(&mut rng, 40, 15);
     let y = csr(5, &random_rows(&mut rng, 40, 5, 0.3));
     let mut control = Control::default();
-    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
     let sparse = embed(&x.into(), &groups, &bags, &AssignParams::default(), &control).unwrap();
     let dense = with_zeros(&sparse, &control).unwrap();
     for k in 0..5 {
@@ -384,11 +388,11 @@ fn work_that_was_cancelled_ends() {
     let x: Features = csr(12, &random_rows(&mut rng, 40, 12, 0.3)).into();
     let groups = random_groups(&mut rng, 40, 15);
     let y = csr(5, &random_rows(&mut rng, 40, 5, 0.3));
-    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
     let stopped = Control::default();
     stopped.cancel_flag().store(true, std::sync::atomic::Ordering::Relaxed);
     let params = AssignParams::default();
-    refused(groups.aggregate_under(&y, Merge::Set, &stopped), ErrorCode::Cancelled, &[]);
+    refused(groups.aggregate(&y, Merge::Set, &stopped), ErrorCode::Cancelled, &[]);
     refused(union(&groups, &bags, &stopped), ErrorCode::Cancelled, &[]);
     refused(advise(&x, &groups, &bags, &stopped), ErrorCode::Cancelled, &[]);
     refused(embed(&x, &groups, &bags, &params, &stopped), ErrorCode::Cancelled, &[]);

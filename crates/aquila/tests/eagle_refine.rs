@@ -69,7 +69,7 @@ fn labels_of_random_groups_are_found() {
     for size in [2, 4, 8] {
         let groups = Groups::random(1200, size, 3).unwrap();
         for merge in [Merge::Set, Merge::List] {
-            let bags = groups.aggregate(&y, merge).unwrap();
+            let bags = groups.aggregate(&y, merge, &Control::default()).unwrap();
             for rounds in [0, 2] {
                 let params = RefineParams { rounds, ..RefineParams::default() };
                 let found = run(&x, &groups, &bags, &params, &control(2, 0));
@@ -90,7 +90,7 @@ fn groups_of_like_samples_are_seen_and_all_their_candidates_kept() {
     let mut order: Vec<u32> = (0..600).collect();
     order.sort_by_key(|i| y.row(*i as usize).indices.to_vec());
     let groups = Groups::from_lists(600, order.chunks(10).map(<[u32]>::to_vec)).unwrap();
-    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
     let found = run(&x, &groups, &bags, &RefineParams::default(), &control(2, 0));
     assert!(found.likeness > 0.16, "{}", found.likeness);
     assert_eq!(found.threshold, 0.0);
@@ -119,7 +119,7 @@ fn groups_of_one_keep_their_labels() {
     let mut rng = Rng::new(4);
     let (x, y) = texts(&mut rng, 300, 5);
     let groups = Groups::random(300, 1, 0).unwrap();
-    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
     let found = run(&x, &groups, &bags, &RefineParams::default(), &control(2, 0));
     assert_eq!((found.y.indptr(), found.y.indices()), (y.indptr(), y.indices()));
 }
@@ -129,7 +129,7 @@ fn threads_change_nothing_and_seeds_only_folds() {
     let mut rng = Rng::new(5);
     let (x, y) = texts(&mut rng, 500, 8);
     let groups = Groups::random(500, 5, 1).unwrap();
-    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
     let of = |threads, seed| run(&x, &groups, &bags, &RefineParams::default(), &control(threads, seed)).y;
     let one = of(1, 7);
     for threads in [2, 3, 5] {
@@ -148,7 +148,7 @@ fn odd_groups_are_fine() {
         let mut rng = Rng::new(100 + seed);
         let groups = (0..25).map(|_| (0..rng.below(7)).map(|_| rng.below(120) as u32).collect());
         let groups = Groups::from_lists(120, groups.collect::<Vec<_>>()).unwrap();
-        let mut bags = lists(&groups.aggregate(&y, Merge::Set).unwrap());
+        let mut bags = lists(&groups.aggregate(&y, Merge::Set, &Control::default()).unwrap());
         bags[rng.below(25)] = vec![(0, 1.0), (3, 0.0)];
         bags[rng.below(25)].clear();
         let bags = csr(5, &bags);
@@ -156,14 +156,14 @@ fn odd_groups_are_fine() {
     }
     // One group of everything: each label still has a sample.
     let all = Groups::from_lists(120, [(0..120).collect()]).unwrap();
-    let bags = all.aggregate(&y, Merge::Set).unwrap();
+    let bags = all.aggregate(&y, Merge::Set, &Control::default()).unwrap();
     holds(&run(&x, &all, &bags, &params, &control(2, 0)).y, &all, &bags);
     // No groups, no labels, samples without features.
     let none = Groups::from_lists(120, Vec::<Vec<u32>>::new()).unwrap();
     assert_eq!(run(&x, &none, &csr(5, &Lists::new()), &params, &control(1, 0)).y.nnz(), 0);
     let empty = Features::from(csr(3, &vec![Vec::new(); 120]));
     let groups = Groups::random(120, 4, 0).unwrap();
-    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
     holds(&run(&empty, &groups, &bags, &params, &control(1, 0)).y, &groups, &bags);
     let bare = csr(5, &vec![Vec::new(); groups.len()]);
     assert_eq!(run(&x, &groups, &bare, &params, &control(1, 0)).y.nnz(), 0);
@@ -174,7 +174,7 @@ fn what_does_not_fit_is_refused() {
     let mut rng = Rng::new(7);
     let (x, y) = texts(&mut rng, 40, 4);
     let groups = Groups::random(40, 4, 0).unwrap();
-    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
     let (params, rankers, c) = (RefineParams::default(), TrainParams::default(), control(1, 0));
     let other = Groups::random(39, 4, 0).unwrap();
     let refuse = |got: aquila::Result<Refined>, code, words: &[&str]| refused(got.map(|_| ()), code, words);
@@ -209,7 +209,7 @@ fn progress_counts_rankers() {
     let mut rng = Rng::new(8);
     let (x, y) = texts(&mut rng, 200, 4);
     let groups = Groups::random(200, 4, 0).unwrap();
-    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let mut c = control(2, 0);
     let to = seen.clone();
@@ -227,7 +227,7 @@ fn a_model_learns_from_groups() {
     // 300 samples stand in no group.
     let members = (0..groups.len()).map(|j| groups.members(j).to_vec());
     let groups = Groups::from_lists(1500, members).unwrap();
-    let bags = groups.aggregate(&y, Merge::Set).unwrap();
+    let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
     let right = |method| {
         let mut params = LearnParams::default();
         params.group.method = method;

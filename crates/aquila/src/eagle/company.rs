@@ -126,7 +126,7 @@ mod tests {
         let ones = vec![1.0; indices.len()];
         let y = Csr::new(n as usize, 12, indptr, indices, ones).unwrap();
         let groups = Groups::from_lists(n as usize, lists).unwrap();
-        let bags = groups.aggregate(&y, Merge::Set).unwrap();
+        let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
         let likely = (0..pairs.len()).map(|_| rng.below(1000) as f32 / 1000.0).collect();
         (groups, bags, likely, pairs)

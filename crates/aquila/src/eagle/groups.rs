@@ -111,12 +111,7 @@ impl Groups {
     }
 
     /// The bags of known labels: `GᵀY`, non-zero entries of `y` counting as 1; groups × labels.
-    pub fn aggregate(&self, y: &Csr, merge: Merge) -> Result<Csr> {
-        self.aggregate_under(y, merge, &Control::default())
-    }
-
-    /// The same, that can be cancelled.
-    pub fn aggregate_under(&self, y: &Csr, merge: Merge, control: &Control) -> Result<Csr> {
+    pub fn aggregate(&self, y: &Csr, merge: Merge, control: &Control) -> Result<Csr> {
         if y.rows() != self.samples {
             fail!(ShapeMismatch, "the groups have {} samples but y has {} rows", self.samples, y.rows());
         }

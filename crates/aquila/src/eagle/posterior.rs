@@ -176,7 +176,7 @@ mod tests {
         let ones = vec![1.0; indices.len()];
         let y = Csr::new(400, 5, indptr.collect(), indices, ones).unwrap();
         let groups = Groups::random(400, size, seed).unwrap();
-        let bags = groups.aggregate(&y, merge).unwrap();
+        let bags = groups.aggregate(&y, merge, &Control::default()).unwrap();
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
         let rates = Rates::new(&groups, &bags, &pairs);
         let mut evidence = vec![0f32; pairs.len()];

@@ -20,9 +20,9 @@
 //! chance, and a pair that comes out unlikely may well be true: taken for negative it teaches what is wrong, while the
 //! groups that lack the label give negatives enough. In random groups frequent labels stand in nearly every group, so
 //! that negatives must come from within. So the least probability of a positive falls with how like the samples of
-//! groups are ([`likeness`], and [`unity`] for their number), to 0 where it passes [`ALIKE`]: then all candidates are positives, weighing as much as they
-//! are likely. In groups that are more alike still, weights come nearer to 1, as if every sample had every label of
-//! its group ([`weighed`]).
+//! groups are ([`likeness`], and [`unity`] for their number), to 0 where it passes [`ALIKE`]: then all candidates are
+//! positives, weighing as much as they are likely. In groups that are more alike still, weights come nearer to 1, as if
+//! every sample had every label of its group ([`weighed`]).
 //!
 //! The source is our own, after a study of ridge regression on group means; docs/algorithms/refinement.md has what each
 //! part gives and where it ends. Cost: two trainings on means of groups, two a round, and the posteriors.
