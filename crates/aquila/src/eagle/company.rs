@@ -37,14 +37,15 @@ pub(super) fn company(
     let apart = apart(pairs, likely);
     let in_rows = pairs.in_rows(&apart);
     let half_of = |i: &u32| usize::from(halves[*i as usize]);
-    let squares: Vec<[f32; 2]> = (0..pairs.labels())
+    // 1 over the length of each label in either half.
+    let scales: Vec<[f32; 2]> = (0..pairs.labels())
         .into_par_iter()
         .map(|k| {
             let mut squares = [DOUBT; 2];
             let of_label = pairs.of_label(k);
             let samples = &pairs.samples()[of_label.clone()];
             samples.iter().zip(&apart[of_label]).for_each(|(i, d)| squares[half_of(i)] += d * d);
-            squares
+            squares.map(|s| 1.0 / s.sqrt())
         })
         .collect();
     let mut said = vec![0f32; pairs.len()];
@@ -55,26 +56,22 @@ pub(super) fn company(
             control.check()?;
             let of_label = pairs.of_label(k);
             let samples = &pairs.samples()[of_label.clone()];
-            for (i, own) in samples.iter().zip(&apart[of_label]) {
+            for (i, own) in samples.iter().zip(&apart[of_label]).filter(|(_, own)| **own != 0.0) {
                 let (half, span) = (half_of(i), pairs.row_span(*i as usize));
                 for (l, d) in pairs.by_sample().indices()[span.clone()].iter().zip(&in_rows[span]) {
                     let shared = &mut shared[*l as usize];
-                    if *shared == [0.0; 2] {
+                    if *shared == [0.0; 2] && *d != 0.0 {
                         met.push(*l as usize);
                     }
                     shared[half] += own * d;
                 }
             }
             shared[k] = [0.0; 2];
-            for l in met.iter() {
-                for half in 0..2 {
-                    shared[*l][half] /= (squares[k][half] * squares[*l][half]).sqrt();
-                }
-            }
             for (i, said) in samples.iter().zip(said.iter_mut()) {
                 let (other, span) = (1 - half_of(i), pairs.row_span(*i as usize));
                 let labels = &pairs.by_sample().indices()[span.clone()];
-                *said = labels.iter().zip(&in_rows[span]).map(|(l, d)| shared[*l as usize][other] * d).sum();
+                let of = |(l, d): (&u32, &f32)| shared[*l as usize][other] * scales[*l as usize][other] * d;
+                *said = scales[k][other] * labels.iter().zip(&in_rows[span]).map(of).sum::<f32>();
             }
             met.drain(..).for_each(|l| shared[l] = [0.0; 2]);
             Ok(())
@@ -128,7 +125,11 @@ mod tests {
         let groups = Groups::from_lists(n as usize, lists).unwrap();
         let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
-        let likely = (0..pairs.len()).map(|_| rng.below(1000) as f32 / 1000.0).collect();
+        let mut likely: Vec<f32> = (0..pairs.len()).map(|_| rng.below(1000) as f32 / 1000.0).collect();
+        // The samples of the first groups are all as likely: nothing sets them apart.
+        for i in 0..12 {
+            pairs.of_sample(i).iter().for_each(|pair| likely[*pair as usize] = 1.0);
+        }
         (groups, bags, likely, pairs)
     }
 
