@@ -10,11 +10,9 @@ import {
   grouped,
   heavy,
   interruptible,
+  onGroups,
   peakMemory,
   print,
-  progress,
-  readGroups,
-  readRows,
 } from './common.js'
 
 interface Options extends GroupedOptions {
@@ -24,22 +22,13 @@ interface Options extends GroupedOptions {
 }
 
 async function assign(options: Options): Promise<void> {
-  const { threads, json, iterations, step, out } = options
+  const { json, iterations, step, out } = options
   await interruptible(async (signal) => {
-    const call = { threads, signal }
-    await checkTarget(out)
     await checkTarget(options.embeddings)
-    const { x } = await readRows(options, call)
-    const { groups, bags } = await readGroups(options, call)
     const embeddings = options.embeddings !== undefined
-    const { show, end } = progress(json)
-    const found = await assignLabels(
-      x,
-      groups,
-      bags,
-      { iterations, step, embeddings },
-      { ...call, onProgress: show },
-    ).finally(end)
+    const found = await onGroups(options, signal, ({ x, groups, bags }, call) =>
+      assignLabels(x, groups, bags, { iterations, step, embeddings }, call),
+    )
     await writeNpz(out, found.y, {}, { signal })
     if (options.embeddings !== undefined && found.embeddings)
       await writeNpz(options.embeddings, found.embeddings, {}, { signal })
@@ -48,7 +37,7 @@ async function assign(options: Options): Promise<void> {
     const result = {
       rows,
       labels,
-      groups: groups.size,
+      groups: found.size,
       assigned: nnz,
       seconds,
       peakMemoryBytes: peakMemory(),

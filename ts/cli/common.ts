@@ -223,6 +223,28 @@ export async function readGroups(
   return { groups: Groups.fromMemberships(await readNpz(groups, call)), bags: await readNpz(bags, call) }
 }
 
+/** What such a verb works on. */
+export interface Grouped {
+  x: Features
+  groups: Groups
+  bags: Csr
+}
+
+/** Reads the inputs of such a verb, once it is sure that the result can be written, and works with progress shown. */
+export async function onGroups<T>(
+  options: GroupedOptions,
+  signal: AbortSignal,
+  work: (given: Grouped, call: CallOptions) => Promise<T>,
+): Promise<T & { size: number }> {
+  const call = { threads: options.threads, signal }
+  await checkTarget(options.out)
+  const { x } = await readRows(options, call)
+  const { groups, bags } = await readGroups(options, call)
+  const { show, end } = progress(options.json)
+  const found = await work({ x, groups, bags }, { ...call, onProgress: show }).finally(end)
+  return { ...found, size: groups.size }
+}
+
 /** The engine's default of a number. */
 export function fallback(table: readonly ParameterSpec[], name: string): number {
   return Number(table.find((spec) => spec.name === name)?.default)

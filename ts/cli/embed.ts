@@ -6,17 +6,14 @@ import { embed as embedLabels } from '../eagle.js'
 import { writeNpy, writeNpz } from '../io.js'
 import { Dense } from '../matrix.js'
 import {
-  checkTarget,
   embeddingOptions,
   type GroupedOptions,
   grouped,
   heavy,
   interruptible,
+  onGroups,
   peakMemory,
   print,
-  progress,
-  readGroups,
-  readRows,
 } from './common.js'
 
 interface Options extends GroupedOptions {
@@ -25,25 +22,16 @@ interface Options extends GroupedOptions {
 }
 
 async function embed(options: Options): Promise<void> {
-  const { threads, json, iterations, step, out } = options
+  const { json, iterations, step, out } = options
   await interruptible(async (signal) => {
-    const call = { threads, signal }
-    await checkTarget(out)
-    const { x } = await readRows(options, call)
-    const { groups, bags } = await readGroups(options, call)
-    const { show, end } = progress(json)
     const dense = extname(out) === '.npy'
-    const { embeddings, seconds } = await embedLabels(
-      x,
-      groups,
-      bags,
-      { iterations, step, dense },
-      { ...call, onProgress: show },
-    ).finally(end)
+    const { embeddings, seconds, size } = await onGroups(options, signal, ({ x, groups, bags }, call) =>
+      embedLabels(x, groups, bags, { iterations, step, dense }, call),
+    )
     if (embeddings instanceof Dense) await writeNpy(out, embeddings, { signal })
     else await writeNpz(out, embeddings, {}, { signal })
     const { rows: labels, cols: features } = embeddings
-    const result = { labels, features, groups: groups.size, seconds: { total: seconds } }
+    const result = { labels, features, groups: size, seconds: { total: seconds } }
     print(json, { ...result, peakMemoryBytes: peakMemory(), out }, [
       ['embedded', `${labels} labels in ${features} features, in ${out}`],
       ['seconds', seconds.toFixed(2)],

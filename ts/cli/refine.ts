@@ -5,18 +5,15 @@ import { refine as refineLabels } from '../eagle.js'
 import { writeNpz } from '../io.js'
 import { specs } from '../options.js'
 import {
-  checkTarget,
   count,
   fallback,
   type GroupedOptions,
   grouped,
   heavy,
   interruptible,
+  onGroups,
   peakMemory,
   print,
-  progress,
-  readGroups,
-  readRows,
 } from './common.js'
 
 interface Options extends GroupedOptions {
@@ -27,27 +24,18 @@ interface Options extends GroupedOptions {
 }
 
 async function refine(options: Options): Promise<void> {
-  const { threads, json, rounds, folds, threshold, seed, out } = options
+  const { json, rounds, folds, threshold, seed, out } = options
   await interruptible(async (signal) => {
-    const call = { threads, signal }
-    await checkTarget(out)
-    const { x } = await readRows(options, call)
-    const { groups, bags } = await readGroups(options, call)
-    const { show, end } = progress(json)
-    const found = await refineLabels(
-      x,
-      groups,
-      bags,
-      { rounds, folds, threshold },
-      { ...call, seed, onProgress: show },
-    ).finally(end)
+    const found = await onGroups(options, signal, ({ x, groups, bags }, call) =>
+      refineLabels(x, groups, bags, { rounds, folds, threshold }, { ...call, seed }),
+    )
     await writeNpz(out, found.y, {}, { signal })
     const { rows, cols: labels, nnz } = found.y
     const { likeness, seconds: total } = found
     const result = {
       rows,
       labels,
-      groups: groups.size,
+      groups: found.size,
       refined: nnz,
       likeness,
       threshold: found.threshold,
