@@ -2,7 +2,7 @@
 
 use super::file::{self, Bytes, Kind, Sections, Writer};
 use super::layout::{LayerShape, Panels, Shape, first_chunks, lay_out};
-use super::tables::{LayerTables, U32s};
+use super::tables::{Directory, LayerTables, U32s};
 use super::{Block, DenseCodes, Merge, TrainParams, WeightFormat, WeightKind};
 use crate::control::Control;
 use crate::error::{Error, ErrorCode, Result, fail};
@@ -229,22 +229,9 @@ impl Model {
         &self.bytes[self.area.clone()]
     }
 
-    /// The place of a bucket in the area.
-    #[inline(always)]
-    pub(super) fn bucket(&self, bucket: usize) -> usize {
-        let bytes = &self.bytes[self.directory.clone()];
-        if self.wide_directory {
-            bytes.as_chunks::<8>().0.get(bucket).map_or(usize::MAX, |b| u64::from_le_bytes(*b) as usize)
-        } else {
-            bytes.as_chunks::<4>().0.get(bucket).map_or(usize::MAX, |b| u32::from_le_bytes(*b) as usize)
-        }
-    }
-
-    /// Asks for the directory's word of a bucket.
-    #[inline(always)]
-    pub(super) fn prefetch_bucket(&self, bucket: usize) {
-        let width = if self.wide_directory { 8 } else { 4 };
-        crate::kernels::prefetch(&self.bytes[self.directory.clone()], bucket * width);
+    /// Where buckets stand in the area.
+    pub(super) fn directory(&self) -> Directory<'_> {
+        Directory { words: &self.bytes[self.directory.clone()], wide: self.wide_directory }
     }
 
     pub(super) fn starts(&self, layer: usize) -> U32s<'_> {

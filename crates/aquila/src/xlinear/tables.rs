@@ -6,6 +6,7 @@ use super::DenseCodes;
 use super::file::{Kind, Sections};
 use super::layout::Shape;
 use crate::error::{Result, fail};
+use crate::kernels::prefetch;
 use std::ops::Range;
 
 /// Where a layer's tables stand in the image.
@@ -78,5 +79,32 @@ impl<'a> U32s<'a> {
     /// How many numbers of an ascending table are at most `value`.
     pub fn at_most(self, value: u32) -> usize {
         self.0.partition_point(|b| u32::from_le_bytes(*b) <= value)
+    }
+}
+
+/// The places of all buckets.
+#[derive(Clone, Copy)]
+pub(crate) struct Directory<'a> {
+    pub words: &'a [u8],
+    /// Whether a place has eight bytes, not four.
+    pub wide: bool,
+}
+
+impl Directory<'_> {
+    /// The place of a bucket in the area; past every area if there is none.
+    #[inline(always)]
+    pub fn bucket(self, bucket: usize) -> usize {
+        let place = if self.wide {
+            self.words.as_chunks::<8>().0.get(bucket).map(|b| u64::from_le_bytes(*b) as usize)
+        } else {
+            self.words.as_chunks::<4>().0.get(bucket).map(|b| u32::from_le_bytes(*b) as usize)
+        };
+        place.unwrap_or(usize::MAX)
+    }
+
+    /// Asks for a bucket's word.
+    #[inline(always)]
+    pub fn prefetch(self, bucket: usize) {
+        prefetch(self.words, bucket * if self.wide { 8 } else { 4 });
     }
 }

@@ -100,7 +100,8 @@ impl Searcher {
             _ => 1.0,
         };
         self.cursors.clear();
-        let sparse = model.sparse();
+        self.cursors.reserve(row.len() + tail.len());
+        let (sparse, directory) = (model.sparse(), model.directory());
         let block = self.dense.start(model.dense());
         // Three passes, so that each step's cache misses overlap.
         for (f, v) in row.iter() {
@@ -116,7 +117,7 @@ impl Searcher {
                 continue;
             }
             if v != 0.0 {
-                model.prefetch_bucket(f as usize / BUCKET);
+                directory.prefetch(f as usize / BUCKET);
                 self.cursors.push(Cursor { at: f as usize, x: v / length });
             }
         }
@@ -133,7 +134,7 @@ impl Searcher {
                 match f.checked_sub(sparse) {
                     Some(j) => block[j] = v / length,
                     None if *v != 0.0 => {
-                        model.prefetch_bucket(f / BUCKET);
+                        directory.prefetch(f / BUCKET);
                         self.cursors.push(Cursor { at: f, x: v / length });
                     }
                     None => {}
@@ -144,18 +145,20 @@ impl Searcher {
             self.dense.finish(model.dense.kind());
         }
         let area = model.area();
-        for cursor in &self.cursors {
-            prefetch(area, model.bucket(cursor.at / BUCKET));
+        for Cursor { at, .. } in &mut self.cursors {
+            // From here on the bucket's place and the feature's number in it.
+            let bucket = directory.bucket(*at / BUCKET);
+            *at = bucket.wrapping_mul(BUCKET) | *at % BUCKET;
+            prefetch(area, bucket);
         }
         let mut kept = 0;
         for i in 0..self.cursors.len() {
-            let Cursor { at: feature, x } = self.cursors[i];
-            let bucket = model.bucket(feature / BUCKET);
+            let Cursor { at, x } = self.cursors[i];
+            let (bucket, feature) = (at / BUCKET, at % BUCKET);
             let Some(&sizes) = area.get(bucket..).and_then(|b| b.first_chunk::<BUCKET>()) else { continue };
-            let sizes = u128::from_le_bytes(sizes);
-            let feature = feature % BUCKET;
-            let size = (sizes >> (8 * feature)) as u8;
-            let at = bucket + BUCKET + byte_sum(sizes & !(u128::MAX << (8 * feature)));
+            let size = sizes[feature];
+            let before = u128::from_le_bytes(sizes) & !(u128::MAX << (8 * feature));
+            let at = bucket + BUCKET + byte_sum(before);
             self.cursors[kept] = Cursor { at, x };
             if size == LARGE {
                 let Some(&distance) = area.get(at..).and_then(|b| b.first_chunk()) else { continue };
