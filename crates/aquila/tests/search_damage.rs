@@ -16,6 +16,7 @@ fn examples() -> Vec<Made> {
         "mixed depth, several slots",
         "wide inner nodes",
         "full pages",
+        "full layers",
         "f32",
         "bf16",
         "dense block",

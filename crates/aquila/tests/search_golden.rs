@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 const VERSION: u32 = 1;
 
-fn plans() -> [Plan; 4] {
+fn plans() -> [Plan; 5] {
     let plan = |name, kind| Plan {
         features: 40,
         early: 0.2,
@@ -26,6 +26,7 @@ fn plans() -> [Plan; 4] {
         plan("bf16", WeightKind::Bf16),
         plan("f32", WeightKind::F32),
         Plan { dense: 10, ..plan("dense", WeightKind::Byte) },
+        Plan { density: 1.3, untrained: 0.0, ..plan("full", WeightKind::Byte) },
     ]
 }
 

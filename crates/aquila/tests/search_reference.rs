@@ -46,6 +46,23 @@ fn every_tree_scores_as_the_reference_does() {
 }
 
 #[test]
+fn sections_of_very_many_weights_are_read() {
+    let plan = wide_counts();
+    let (made, x) = (make(&plan, 2), rows_of(&plan, 3, 7));
+    let params = PredictParams { k: 50, beam: 60, ..Default::default() };
+    let mut out = Vec::new();
+    for i in 0..x.rows() {
+        let want = reference(&made, &x, i, &params, 60, &|_, _| true);
+        for isa in Isa::available() {
+            made.model
+                .search(&mut Searcher::with_isa(isa), x.row(i), &params, &Scope::All, &mut out)
+                .unwrap();
+            agree(params.scores, &out, &want, 50, &format!("{isa:?}, row {i}"));
+        }
+    }
+}
+
+#[test]
 fn allowed_labels_are_ranked_as_if_no_other_existed() {
     for plan in plans() {
         let made = make(&plan, 1);

@@ -46,6 +46,8 @@ pub struct Plan {
     pub copies: usize,
     /// The chance of a (feature, column) weight.
     pub density: f32,
+    /// Every so many-th feature is rare; 0: none.
+    pub rare: u32,
     /// The chance that a column was never trained.
     pub untrained: f32,
     pub kind: WeightKind,
@@ -65,6 +67,7 @@ impl Plan {
             early: 0.0,
             copies: 0,
             density: 0.2,
+            rare: 0,
             untrained: 0.0,
             kind: WeightKind::Byte,
             merge: Merge::All,
@@ -100,8 +103,10 @@ pub fn plans() -> Vec<Plan> {
         Plan { features: 60, density: 0.02, ..base("pages", 9000, &[(60, 60), (80, 100)]) },
         Plan { features: 40, density: 0.3, ..base("full pages", 9000, &[(60, 60), (80, 100)]) },
         Plan { features: 40, density: 0.001, ..base("nearly empty", 9000, &[(60, 60), (80, 100)]) },
-        // Over 65,535 weights of a feature in one section.
-        Plan { features: 3, density: 1.4, ..base("wide counts", 76_000, &[(1700, 1700)]) },
+        // Sections with a code for every column: all of a layer, rare features' too, and those of some features.
+        Plan { density: 1.3, rare: 5, ..base("full layers", 700, &[(12, 12)]) },
+        Plan { density: 1.3, kind: WeightKind::Bf16, ..base("full layers, bf16", 300, &[(4, 4)]) },
+        Plan { density: 1.3, ..base("full layers, wide leaves", 2000, &[(3, 3), (4, 6)]) },
         Plan { kind: WeightKind::Bf16, ..base("bf16", 700, &[(16, 16)]) },
         Plan { kind: WeightKind::F32, ..base("f32", 700, &[(16, 16), (2, 3)]) },
         Plan { kind: WeightKind::F32, density: 0.8, ..base("f32, dense", 700, &[(16, 16)]) },
@@ -117,6 +122,12 @@ pub fn plans() -> Vec<Plan> {
         Plan { dense: 20, kind: WeightKind::Bf16, ..base("dense block, bf16", 300, &[(16, 16)]) },
         Plan { dense: 100, kind: WeightKind::F32, ..base("dense block, f32, flat", 500, &[]) },
     ]
+}
+
+/// A shape with over 65,535 weights of a feature in one section, and yet less than half of all: too large for each
+/// property.
+pub fn wide_counts() -> Plan {
+    Plan { features: 4, density: 0.55, ..Plan::new("wide counts", 180_000, &[(1700, 1700)]) }
 }
 
 /// A model with everything the reference needs.
@@ -221,10 +232,14 @@ pub fn make(plan: &Plan, threads: usize) -> Made {
                 }
                 for f in 0..sparse as u32 {
                     let mut mask = 0u16;
+                    // Some features are common, most are not.
+                    let often = plan.density * if f % 10 == 0 { 3.0 } else { 0.7 };
+                    let rare = plan.rare > 0 && f % plan.rare == 1;
                     for lane in (0..lanes).filter(|l| trained[*l]) {
-                        // Some features are common, most are rare.
-                        if rng.unit() < plan.density * if f % 10 == 0 { 3.0 } else { 0.7 } {
+                        if rng.unit() < if rare { 0.1 } else { often } {
                             let w = (0.1 + 2.0 * rng.unit()) * if rng.below(2) == 0 { 1.0 } else { -1.0 };
+                            // The code of zeros.
+                            let w = if f % 20 == 10 && lane == 3 { 0.0625 } else { w };
                             let mut code = Vec::new();
                             format.encode(w, &mut code);
                             of_layer[children.start + first + lane].1.insert(f, format.decode(&code));

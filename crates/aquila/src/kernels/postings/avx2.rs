@@ -1,6 +1,7 @@
 //! The walk's steps with AVX2, FMA and the bit instructions: 8 weights at a time.
 
 use super::codes::{Bf16Codes, ByteCodes, CodeKind, Codes, F32Codes};
+use super::full::{Columns, Full};
 use super::head::{self, Head};
 use super::queue::Queue;
 use super::walk::{self, Steps};
@@ -35,6 +36,17 @@ trait Decode: Codes {
     /// # Safety
     /// 8 codes can be read and the processor has AVX2.
     unsafe fn decode8(self, codes: *const u8) -> __m256;
+
+    /// Decodes 8 codes of a full section.
+    ///
+    /// # Safety
+    /// As [`Self::decode8`].
+    #[inline(always)]
+    unsafe fn decode8_full(self, codes: *const u8) -> __m256 {
+        // Zeros decode to 0.
+        // SAFETY: as the caller's.
+        unsafe { self.decode8(codes) }
+    }
 }
 
 impl Decode for ByteCodes {
@@ -46,6 +58,16 @@ impl Decode for ByteCodes {
             let moved = _mm256_sllv_epi32(c, _mm256_set1_epi32(self.shift as i32));
             let field = _mm256_and_si256(moved, _mm256_set1_epi32(self.field() as i32));
             _mm256_castsi256_ps(_mm256_or_si256(field, _mm256_set1_epi32(self.base as i32)))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn decode8_full(self, codes: *const u8) -> __m256 {
+        // SAFETY: as the caller's.
+        unsafe {
+            let c = _mm256_cvtepi8_epi32(_mm_loadl_epi64(codes.cast()));
+            let none = _mm256_castsi256_ps(_mm256_cmpeq_epi32(c, _mm256_setzero_si256()));
+            _mm256_andnot_ps(none, self.decode8(codes))
         }
     }
 }
@@ -168,6 +190,25 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
     }
 
     #[inline(always)]
+    unsafe fn full(self, area: &[u8], sections: &[Full], of: Columns<'_>) {
+        for (before, sums) in of.each() {
+            let before = before * C::BYTES;
+            for (pair, sums) in sums.chunks_mut(2).enumerate() {
+                // Up to four registers of sums: sixteen hold those, four of weights and what decoding needs.
+                let sums = sums.as_flattened_mut().as_chunks_mut::<8>().0;
+                let word = before + 32 * pair * C::BYTES;
+                // SAFETY: as the caller's; a section has 16 codes for each word.
+                unsafe {
+                    match sums.len() {
+                        2 => self.full_eights::<2>(area, sections, word, sums),
+                        _ => self.full_eights::<4>(area, sections, word, sums),
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
     unsafe fn read8(self, area: &[u8], at: usize) -> u64 {
         // SAFETY: the place is within a section, eight bytes further is within the padding.
         u64::from_le(unsafe { area.as_ptr().add(at).cast::<u64>().read_unaligned() })
@@ -177,6 +218,38 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
     fn prefetch(self, area: &[u8], at: usize) {
         // SAFETY: a prefetch of any address reads nothing that can be seen.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(area.as_ptr().wrapping_add(at).cast()) };
+    }
+}
+
+impl<C: Decode> Avx2<C> {
+    /// See [`Steps::full`]: `N` times eight sums stay in registers.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn full_eights<const N: usize>(
+        self,
+        area: &[u8],
+        sections: &[Full],
+        before: usize,
+        sums: &mut [[f32; 8]],
+    ) {
+        let Some(sums) = sums.first_chunk_mut::<N>() else { return };
+        // SAFETY: as the caller's; a section has a code for each sum.
+        unsafe {
+            let mut held = sums.each_ref().map(|s| _mm256_loadu_ps(s.as_ptr()));
+            for s in sections {
+                let codes = area.as_ptr().add(s.codes + before);
+                let x = _mm256_set1_ps(s.x);
+                for (eight, held) in held.iter_mut().enumerate() {
+                    let weights = self.0.decode8_full(codes.add(8 * eight * C::BYTES));
+                    *held = _mm256_fmadd_ps(weights, x, *held);
+                }
+            }
+            for (sums, held) in sums.iter_mut().zip(held) {
+                _mm256_storeu_ps(sums.as_mut_ptr(), held);
+            }
+        }
     }
 }
 

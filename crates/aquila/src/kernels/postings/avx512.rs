@@ -1,6 +1,7 @@
 //! The walk's steps with AVX-512 (F, BW, DQ, VL): 16 weights at a time.
 
 use super::codes::{Bf16Codes, ByteCodes, CodeKind, Codes, F32Codes};
+use super::full::{Columns, Full};
 use super::head::{self, Head};
 use super::queue::Queue;
 use super::walk::{self, Steps};
@@ -16,6 +17,12 @@ trait Decode: Codes {
     /// # Safety
     /// 16 codes can be read and the processor has AVX-512.
     unsafe fn decode16(self, codes: *const u8) -> __m512;
+
+    /// Decodes 32 codes of a full section: those at even places and those at odd ones.
+    ///
+    /// # Safety
+    /// As [`Self::decode16`], for 32 codes.
+    unsafe fn decode32_full(self, codes: *const u8) -> [__m512; 2];
 }
 
 impl Decode for ByteCodes {
@@ -31,6 +38,20 @@ impl Decode for ByteCodes {
             _mm512_castsi512_ps(_mm512_ternarylogic_epi32::<0xea>(moved, field, base))
         }
     }
+
+    #[inline(always)]
+    unsafe fn decode32_full(self, codes: *const u8) -> [__m512; 2] {
+        // A weight's bits fit the upper half of an f32: two are decoded in one lane.
+        // SAFETY: as the caller's.
+        unsafe {
+            let c = _mm512_cvtepi8_epi16(_mm256_loadu_si256(codes.cast()));
+            let moved = _mm512_sll_epi16(c, _mm_cvtsi32_si128(self.shift as i32 - 16));
+            let field = _mm512_set1_epi16((self.field() >> 16) as i16);
+            let base = _mm512_set1_epi16((self.base >> 16) as i16);
+            let any = _mm512_ternarylogic_epi32::<0xea>(moved, field, base);
+            halves(_mm512_maskz_mov_epi16(_mm512_test_epi16_mask(c, c), any))
+        }
+    }
 }
 
 impl Decode for Bf16Codes {
@@ -42,6 +63,12 @@ impl Decode for Bf16Codes {
             _mm512_castsi512_ps(_mm512_slli_epi32::<16>(c))
         }
     }
+
+    #[inline(always)]
+    unsafe fn decode32_full(self, codes: *const u8) -> [__m512; 2] {
+        // SAFETY: as the caller's.
+        unsafe { halves(_mm512_loadu_si512(codes.cast())) }
+    }
 }
 
 impl Decode for F32Codes {
@@ -49,6 +76,53 @@ impl Decode for F32Codes {
     unsafe fn decode16(self, codes: *const u8) -> __m512 {
         // SAFETY: as the caller's.
         unsafe { _mm512_loadu_ps(codes.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn decode32_full(self, codes: *const u8) -> [__m512; 2] {
+        // SAFETY: as the caller's.
+        unsafe { split(self.decode16(codes), self.decode16(codes.add(64))) }
+    }
+}
+
+/// The f32s whose upper halves are the even words, and those whose upper halves are the odd ones.
+///
+/// # Safety
+/// The processor has AVX-512.
+#[inline(always)]
+unsafe fn halves(words: __m512i) -> [__m512; 2] {
+    // SAFETY: as the caller's.
+    unsafe {
+        let odd = _mm512_and_si512(words, _mm512_set1_epi32(0xffff_0000_u32 as i32));
+        [_mm512_castsi512_ps(_mm512_slli_epi32::<16>(words)), _mm512_castsi512_ps(odd)]
+    }
+}
+
+/// Of 32 numbers those at even places and those at odd ones.
+///
+/// # Safety
+/// The processor has AVX-512.
+#[inline(always)]
+unsafe fn split(low: __m512, high: __m512) -> [__m512; 2] {
+    // SAFETY: as the caller's.
+    unsafe {
+        let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+        [_mm512_permutex2var_ps(low, even, high), _mm512_permutex2var_ps(low, odd, high)]
+    }
+}
+
+/// The inverse of [`split`].
+///
+/// # Safety
+/// The processor has AVX-512.
+#[inline(always)]
+unsafe fn join([even, odd]: [__m512; 2]) -> [__m512; 2] {
+    // SAFETY: as the caller's.
+    unsafe {
+        let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+        [_mm512_permutex2var_ps(even, low, odd), _mm512_permutex2var_ps(even, high, odd)]
     }
 }
 
@@ -151,6 +225,29 @@ unsafe impl<C: Decode> Steps<C> for Avx512<C> {
     }
 
     #[inline(always)]
+    unsafe fn full(self, area: &[u8], sections: &[Full], of: Columns<'_>) {
+        // SAFETY: as the caller's.
+        unsafe {
+            for (first, sums) in of.each() {
+                // The head may have more words than a chunk.
+                for (eight, sums) in sums.chunks_mut(8).enumerate() {
+                    let before = (first + 128 * eight) * C::BYTES;
+                    match sums.len() {
+                        1 => self.full_words::<1, 1>(area, sections, before, sums),
+                        2 => self.full_words::<2, 1>(area, sections, before, sums),
+                        3 => self.full_words::<3, 2>(area, sections, before, sums),
+                        4 => self.full_words::<4, 2>(area, sections, before, sums),
+                        5 => self.full_words::<5, 3>(area, sections, before, sums),
+                        6 => self.full_words::<6, 3>(area, sections, before, sums),
+                        7 => self.full_words::<7, 4>(area, sections, before, sums),
+                        _ => self.full_words::<8, 4>(area, sections, before, sums),
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
     unsafe fn read8(self, area: &[u8], at: usize) -> u64 {
         // SAFETY: the place is within a section, eight bytes further is within the padding.
         u64::from_le(unsafe { area.as_ptr().add(at).cast::<u64>().read_unaligned() })
@@ -196,6 +293,49 @@ impl<C: Decode> Avx512<C> {
             }
             for (sums, held) in sums.iter_mut().zip(held) {
                 _mm512_storeu_ps(sums.as_mut_ptr(), held);
+            }
+        }
+    }
+}
+
+impl<C: Decode> Avx512<C> {
+    /// See [`Steps::full`]: the sums of `W` words, in `P` pairs, stay in registers.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn full_words<const W: usize, const P: usize>(
+        self,
+        area: &[u8],
+        sections: &[Full],
+        before: usize,
+        sums: &mut [[f32; 16]],
+    ) {
+        let Some(sums) = sums.first_chunk_mut::<W>() else { return };
+        // SAFETY: as the caller's; a section has 16 codes for each word, and 16 more are within the padding.
+        unsafe {
+            let mut held = [[_mm512_setzero_ps(); 2]; P];
+            for (held, sums) in held.iter_mut().zip(sums.chunks(2)) {
+                let low = _mm512_loadu_ps(sums[0].as_ptr());
+                // Of a lone word the other half is added to, too, but never read.
+                let high = if let [_, high] = sums { _mm512_loadu_ps(high.as_ptr()) } else { low };
+                *held = split(low, high);
+            }
+            for s in sections {
+                let codes = area.as_ptr().add(s.codes + before);
+                let x = _mm512_set1_ps(s.x);
+                for (pair, held) in held.iter_mut().enumerate() {
+                    let weights = self.0.decode32_full(codes.add(32 * pair * C::BYTES));
+                    held[0] = _mm512_fmadd_ps(weights[0], x, held[0]);
+                    held[1] = _mm512_fmadd_ps(weights[1], x, held[1]);
+                }
+            }
+            for (sums, held) in sums.chunks_mut(2).zip(held) {
+                let [low, high] = join(held);
+                _mm512_storeu_ps(sums[0].as_mut_ptr(), low);
+                if let [_, sums] = sums {
+                    _mm512_storeu_ps(sums.as_mut_ptr(), high);
+                }
             }
         }
     }

@@ -22,6 +22,11 @@ pub(super) trait Codes: Copy {
     }
     /// The weight of a code, in units of [`Self::unit`].
     fn decode(self, code: &[u8]) -> f32;
+    /// The same in full sections, where a code of zeros says that there is no weight.
+    #[inline(always)]
+    fn decode_full(self, code: &[u8]) -> f32 {
+        if code.iter().all(|byte| *byte == 0) { 0.0 } else { self.decode(code) }
+    }
 }
 
 /// The minifloat: `f32 bits = ((code & 127) + base) << shift | sign`.

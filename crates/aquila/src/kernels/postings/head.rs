@@ -1,10 +1,11 @@
 //! The head: all its columns are summed, whatever the beam.
 
 use super::codes::{CodeKind, Codes};
+use super::full::{AT_HAND, Columns, Full};
 use super::queue::QUEUE;
 use super::section::number;
-use super::walk::{AHEAD, NOWHERE, Steps};
-use super::{Cursor, HEAD, HEAD_MASKS, PAD, Scratch};
+use super::walk::{NOWHERE, Steps};
+use super::{Cursor, HEAD, HEAD_FULL, HEAD_MASKS, PAD, Scratch};
 
 /// The head of a model: layers so small that all their columns are summed.
 #[derive(Debug, Clone, Copy)]
@@ -27,18 +28,28 @@ pub(super) unsafe fn add<C: Codes, S: Steps<C>>(
     scratch: &mut Scratch,
     sums: &mut [f32; HEAD],
 ) {
-    let queue = &mut scratch.queue;
+    let Scratch { queue, batch } = scratch;
+    batch.full.clear();
     let area = head.area;
-    for i in 0..cursors.len() {
-        if let Some(next) = cursors.get(i + AHEAD) {
-            steps.prefetch(area, next.at);
-            steps.prefetch(area, next.at + 64);
-        }
-        let Cursor { at, x } = cursors[i];
+    for cursor in cursors {
+        let Cursor { at, x } = *cursor;
         let x = x * codes.unit();
-        cursors[i].at = NOWHERE;
+        cursor.at = NOWHERE;
         let Some(&n) = area.get(at) else { continue };
         let at = at + 1;
+        if n == HEAD_FULL {
+            let end = at + 16 * head.words * C::BYTES;
+            if end > area.len() - PAD {
+                continue;
+            }
+            batch.full.push(Full { codes: at, x });
+            cursor.at = end;
+            if batch.full.len() >= AT_HAND {
+                // SAFETY: the sections' ends were checked.
+                unsafe { add_full::<C, S>(steps, head, &mut batch.full, sums) };
+            }
+            continue;
+        }
         if n != HEAD_MASKS {
             let n = usize::from(n);
             let (first, end) = (at + n, at + n + n * C::BYTES);
@@ -50,7 +61,7 @@ pub(super) unsafe fn add<C: Codes, S: Steps<C>>(
                 // SAFETY: the section ends PAD bytes before the area.
                 unsafe { steps.columns(area, at + from, first + from * C::BYTES, left, x, queue) };
             }
-            cursors[i].at = end;
+            cursor.at = end;
             if queue.len >= QUEUE / 2 {
                 queue.empty(sums);
             }
@@ -67,7 +78,26 @@ pub(super) unsafe fn add<C: Codes, S: Steps<C>>(
             unsafe { steps.masked(area, code, mask as u16, x, sums) };
             code += mask.count_ones() as usize * C::BYTES;
         }
-        cursors[i].at = code;
+        cursor.at = code;
     }
+    // SAFETY: as above.
+    unsafe { add_full::<C, S>(steps, head, &mut batch.full, sums) };
     queue.empty(sums);
+}
+
+/// Adds the full sections at hand.
+///
+/// # Safety
+/// As [`add`]; the sections end [`PAD`] bytes before the area or earlier.
+#[inline(always)]
+unsafe fn add_full<C: Codes, S: Steps<C>>(
+    steps: S,
+    head: &Head<'_>,
+    at_hand: &mut Vec<Full>,
+    sums: &mut [f32; HEAD],
+) {
+    let of = Columns { chunks: &[0], words: head.words, sums };
+    // SAFETY: as the caller's; a section has codes for all words.
+    unsafe { steps.full(head.area, at_hand, of) };
+    at_hand.clear();
 }

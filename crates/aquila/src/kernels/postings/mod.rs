@@ -11,13 +11,15 @@
 //! two entries cost no mispredicted branch each.
 //!
 //! Sections of popular features, which have a row of masks in every chunk, go another way ([`whole`]): no row is looked
-//! up, and chunk by chunk the rows of many features are added in registers.
+//! up, and chunk by chunk the rows of many features are added in registers. So are *full* sections, which have a code
+//! for every column ([`full`]).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod codes;
+mod full;
 mod head;
 mod queue;
 mod rows;
@@ -50,8 +52,12 @@ pub(crate) fn group_shift(masks: bool, n: usize, chunks: usize) -> u32 {
 pub(crate) const PAD: usize = 512;
 /// Head sections with this count byte hold masks.
 pub(crate) const HEAD_MASKS: u8 = 255;
+/// Head sections with this count byte hold a code for every column.
+pub(crate) const HEAD_FULL: u8 = 254;
 /// The form of a section of pages.
 pub(crate) const FORM_PAGES: u8 = 13;
+/// The form of a section with a code for every column.
+pub(crate) const FORM_FULL: u8 = 14;
 
 /// A feature of the query: where its next section begins, and its value.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,6 +1,7 @@
 //! The walk's steps in plain Rust: complete, safe, and what the vector forms are compared with.
 
 use super::codes::{Bf16Codes, CodeKind, Codes, F32Codes};
+use super::full::{Columns, Full};
 use super::head::{self, Head};
 use super::queue::Queue;
 use super::walk::{self, Steps};
@@ -64,6 +65,19 @@ unsafe impl<C: Codes> Steps<C> for Scalar<C> {
         for code in area.get(codes..codes + n * C::BYTES).unwrap_or(&[]).chunks_exact(C::BYTES) {
             sums[mask.trailing_zeros() as usize & 15] += self.0.decode(code) * x;
             mask &= mask - 1;
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn full(self, area: &[u8], sections: &[Full], of: Columns<'_>) {
+        for (before, sums) in of.each() {
+            let before = before * C::BYTES;
+            for s in sections {
+                let codes = area.get(s.codes + before..).unwrap_or(&[]).chunks_exact(C::BYTES);
+                for (sum, code) in sums.as_flattened_mut().iter_mut().zip(codes) {
+                    *sum += self.0.decode_full(code) * s.x;
+                }
+            }
         }
     }
 

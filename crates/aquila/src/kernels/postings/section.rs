@@ -5,7 +5,7 @@
 use super::codes::Codes;
 use super::rows::{Row, Rows};
 use super::walk::{Batch, Steps};
-use super::{FORM_PAGES, Layer, PAD, PAGE, group_shift};
+use super::{FORM_FULL, FORM_PAGES, Layer, PAD, PAGE, group_shift};
 
 /// A hit of a section: in a list the row and the active chunk's number plus 1; in a bitmap 0 and the number.
 #[derive(Debug, Clone, Copy, Default)]
@@ -132,7 +132,7 @@ pub(super) fn pages<C: Codes, S: Steps<C>>(
                 ..*layer
             };
             let place = at + entry(low).1;
-            if !matches!(layer.area.get(place), None | Some(&0 | &FORM_PAGES)) {
+            if !matches!(layer.area.get(place), None | Some(&0 | &FORM_PAGES | &FORM_FULL)) {
                 let header = Header::read(layer.area, place)?;
                 section::<C, S>(steps, &part, first as u32, PAGE, &header, x, batch);
             }

@@ -3,11 +3,12 @@
 #![expect(clippy::too_many_arguments, reason = "frames of one inner loop, split for reading")]
 
 use super::codes::Codes;
+use super::full::{AT_HAND, Columns, Full, add_full};
 use super::queue::Queue;
 use super::rows::{Rows, add_entries, add_masks};
 use super::section::{Header, Hit, pages, section};
 use super::whole::{Whole, add_whole};
-use super::{Cursor, FORM_PAGES, Layer, PAGE, Scratch};
+use super::{Cursor, FORM_FULL, FORM_PAGES, Layer, PAGE, Scratch};
 
 /// Hits of one section, and what is at hand by its kind.
 #[derive(Debug, Default)]
@@ -16,6 +17,7 @@ pub(super) struct Batch {
     pub entries: Rows,
     pub masks: Rows,
     pub whole: Vec<Whole>,
+    pub full: Vec<Full>,
 }
 
 impl Scratch {
@@ -25,7 +27,8 @@ impl Scratch {
             self.batch.hits.resize(active + 1, Hit::default());
             self.batch.entries.prepare(active);
             self.batch.masks.prepare(active);
-            self.batch.whole.reserve(WHOLE);
+            self.batch.whole.reserve(AT_HAND);
+            self.batch.full.reserve(AT_HAND);
         }
     }
 }
@@ -74,6 +77,9 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
         }
     }
 
+    /// Adds what full sections have in some chunks, in their order.
+    unsafe fn full(self, area: &[u8], sections: &[Full], of: Columns<'_>);
+
     /// The eight bytes at a place of a section.
     unsafe fn read8(self, area: &[u8], at: usize) -> u64;
 
@@ -83,10 +89,6 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
 
 /// Where the cursor of a feature goes whose block is damaged: past every area, with room to add to.
 pub(super) const NOWHERE: usize = usize::MAX / 2;
-
-/// Whole sections at hand before they are added: enough that taking a chunk's sums up costs little beside them, few
-/// enough that their lines stay in the nearest cache from chunk to chunk.
-const WHOLE: usize = 24;
 
 /// Features ahead that are asked for while one is worked on.
 pub(super) const AHEAD: usize = 12;
@@ -108,6 +110,7 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
     batch.entries.clear();
     batch.masks.clear();
     batch.whole.clear();
+    batch.full.clear();
     // A bitmap and its bases fill several lines.
     let lines = (layer.chunks.min(PAGE) * 5 / 32 / 64 + 2).min(8);
     for i in 0..cursors.len() {
@@ -123,6 +126,14 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
             at + 1
         } else if form == FORM_PAGES {
             pages::<C, S>(steps, layer, at, x, batch).unwrap_or(NOWHERE)
+        } else if form == FORM_FULL {
+            match Full::find::<C>(layer, at, x) {
+                Some((full, end)) => {
+                    batch.full.push(full);
+                    end
+                }
+                None => NOWHERE,
+            }
         } else {
             place(steps, codes, layer, at, x, batch).unwrap_or(NOWHERE)
         };
@@ -134,9 +145,13 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
             // SAFETY: as above.
             unsafe { add_masks::<C, S>(steps, layer, &mut batch.masks, sums) };
         }
-        if batch.whole.len() >= WHOLE {
+        if batch.whole.len() >= AT_HAND {
             // SAFETY: as above.
             unsafe { add_whole::<C, S>(steps, layer, &mut batch.whole, sums) };
+        }
+        if batch.full.len() >= AT_HAND {
+            // SAFETY: as above.
+            unsafe { add_full::<C, S>(steps, layer, &mut batch.full, sums) };
         }
     }
     // SAFETY: as above.
@@ -144,6 +159,7 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
         add_entries::<C, S>(steps, layer, &mut batch.entries, queue, sums);
         add_masks::<C, S>(steps, layer, &mut batch.masks, sums);
         add_whole::<C, S>(steps, layer, &mut batch.whole, sums);
+        add_full::<C, S>(steps, layer, &mut batch.full, sums);
     }
     queue.empty(sums);
 }

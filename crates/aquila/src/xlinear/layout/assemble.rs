@@ -8,7 +8,7 @@
 //! Cost: two passes over the pieces and one over the weights; cancelled between ranges.
 
 use super::encode::{Encoder, Piece, Place};
-use super::{BUCKET, LARGE, LayerShape, PAD, Shape};
+use super::{BUCKET, LARGE, LINE, LayerShape, PAD, Shape};
 use crate::control::Control;
 use crate::error::{Result, fail};
 use crate::tree::LabelTree;
@@ -62,7 +62,12 @@ pub(crate) fn lay_out(
     let cuts_wanted =
         sources.iter().map(|s| s.block.features.len()).sum::<usize>().div_ceil(PIECES_OF_RANGE).max(1);
     check_blocks(&sources, features, width)?;
-    let weights = sources.iter().map(|s| (s.block.codes.len() / width) as u64).sum();
+    let mut weights = vec![0; shape.layers.len()];
+    for s in &sources {
+        weights[s.block.layer as usize] += s.block.codes.len() / width;
+    }
+    let accumulators = shape.layers.iter().map(|l| features.saturating_mul(l.chunks * l.stride()));
+    let dense: Vec<bool> = accumulators.zip(&weights).map(|(all, n)| 2 * n >= all).collect();
 
     let buckets = features.div_ceil(BUCKET);
     let bounds = bounds(&sources, features, cuts_wanted);
@@ -78,7 +83,7 @@ pub(crate) fn lay_out(
             .into_par_iter()
             .map(|range| {
                 control.check()?;
-                encode(shape, &places, &sources, &wave, range, width)
+                encode(shape, &places, &dense, &sources, &wave, range, width)
             })
             .collect();
         for range in made {
@@ -89,6 +94,7 @@ pub(crate) fn lay_out(
         }
     }
     image.resize(image.len() + PAD, 0);
+    let weights = weights.iter().sum::<usize>() as u64;
     Ok(Laid { directory, weights, bias })
 }
 
@@ -235,6 +241,7 @@ fn cut<'a>(sources: &mut [Source], bounds: &'a [usize], width: usize) -> Wave<'a
 fn encode(
     shape: &Shape,
     places: &[Place],
+    dense: &[bool],
     sources: &[Source],
     wave: &Wave<'_>,
     range: usize,
@@ -281,7 +288,7 @@ fn encode(
     // Each feature's end is now the next one's begin.
     let mut out = Vec::with_capacity(codes.len() * 5 / 2 + n);
     let mut directory = Vec::with_capacity(n.div_ceil(BUCKET));
-    let mut encoder = Encoder::new(shape, places, width);
+    let mut encoder = Encoder::new(shape, places, dense, width);
     let (mut block, mut large) = (Vec::new(), Vec::new());
     let mut from = (0, 0);
     for bucket in (0..n).step_by(BUCKET) {
@@ -290,6 +297,7 @@ fn encode(
         out.resize(begin + BUCKET, 0);
         large.clear();
         let mut larges: Vec<(usize, usize)> = Vec::new();
+        let mut aligned = false;
         for f in bucket..(bucket + BUCKET).min(n) {
             let to = at[f];
             let (p, c) = (from.0 as usize..to.0 as usize, from.1 as usize..to.1 as usize);
@@ -307,10 +315,17 @@ fn encode(
                 out.extend_from_slice(&block);
             } else {
                 out[begin + f - bucket] = LARGE;
+                if encoder.aligned {
+                    aligned = true;
+                    large.resize(large.len().next_multiple_of(LINE), 0);
+                }
                 larges.push((out.len(), large.len()));
                 out.extend_from_slice(&[0; 4]);
                 large.extend_from_slice(&block);
             }
+        }
+        if aligned {
+            out.resize(out.len().next_multiple_of(LINE), 0);
         }
         let tail = out.len() - begin;
         for (place, distance) in larges {
@@ -321,5 +336,7 @@ fn encode(
         }
         out.extend_from_slice(&large);
     }
+    // What the next range aligns stays so.
+    out.resize(out.len().next_multiple_of(LINE), 0);
     Ok((out, directory))
 }

@@ -1,6 +1,6 @@
 //! One feature's block: its weights of all layers, each section in its smallest form.
 
-use super::{FORM_PAGES, HEAD_MASKS, PAGE, Shape, group_shift};
+use super::{FORM_FULL, FORM_PAGES, HEAD_FULL, HEAD_MASKS, LINE, LayerShape, PAGE, Shape, group_shift};
 
 /// Where a trained block's columns stand.
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +28,12 @@ const LONG_LIST: usize = 40;
 pub(super) struct Encoder<'a> {
     shape: &'a Shape,
     places: &'a [Place],
+    /// For each layer whether at least half of its columns have a weight of the average feature.
+    dense: &'a [bool],
     /// Bytes of a weight.
     width: usize,
+    /// Whether the last block should begin at a cache line.
+    pub aligned: bool,
     /// For each row of the section at hand its chunk, and the pieces before it.
     chunks: Vec<u32>,
     pieces: Vec<u32>,
@@ -50,12 +54,23 @@ struct Span<'s> {
 }
 
 impl<'a> Encoder<'a> {
-    pub fn new(shape: &'a Shape, places: &'a [Place], width: usize) -> Self {
-        Self { shape, places, width, chunks: Vec::new(), pieces: Vec::new(), first: Vec::new() }
+    pub fn new(shape: &'a Shape, places: &'a [Place], dense: &'a [bool], width: usize) -> Self {
+        Self {
+            shape,
+            places,
+            dense,
+            width,
+            aligned: false,
+            chunks: Vec::new(),
+            pieces: Vec::new(),
+            first: Vec::new(),
+        }
     }
 
-    /// Appends the block of a feature with these pieces, which ascend by layer, chunk and word.
+    /// Appends the block of a feature with these pieces, which ascend by layer, chunk and word. After that
+    /// [`Self::aligned`] says whether sections were aligned to cache lines, given that `out` begins at one.
     pub fn block(&mut self, pieces: &[Piece], codes: &[u8], out: &mut Vec<u8>) {
+        self.aligned = false;
         let heads = self.shape.head_layers();
         let (mut at, mut code) = (0, 0);
         let mut take = |layer_below: usize, places: &[Place], width: usize| {
@@ -82,7 +97,17 @@ impl<'a> Encoder<'a> {
             let first = self.places[p.place as usize].head;
             lanes(p.mask).map(move |lane| first + lane)
         });
-        if 2 * words + n < 2 * n || n >= usize::from(HEAD_MASKS) {
+        if 2 * n >= 16 * words && self.none_is_zero(codes) {
+            out.push(HEAD_FULL);
+            let begin = out.len();
+            out.resize(begin + 16 * words * self.width, 0);
+            for (column, code) in columns.zip(codes.chunks_exact(self.width)) {
+                let at = begin + column as usize * self.width;
+                out[at..at + self.width].copy_from_slice(code);
+            }
+            return;
+        }
+        if 2 * words + n < 2 * n || n >= usize::from(HEAD_FULL) {
             let mut masks = [0u16; super::HEAD / 16];
             columns.for_each(|c| masks[c as usize / 16] |= 1 << (c % 16));
             out.push(HEAD_MASKS);
@@ -115,6 +140,9 @@ impl<'a> Encoder<'a> {
         self.pieces.push(pieces.len() as u32);
         self.first.push(weights);
         let shape = &self.shape.layers[layer];
+        if self.is_full(layer, codes) {
+            return self.full(shape, pieces, codes, out);
+        }
         let rows = 0..self.chunks.len();
         let whole = Span { pieces, codes, rows, origin: 0, chunks: shape.chunks, words: shape.words };
         if shape.chunks <= PAGE {
@@ -134,6 +162,38 @@ impl<'a> Encoder<'a> {
         if !list.is_empty() && list.len() < out.len() - begin {
             out.truncate(begin);
             out.extend_from_slice(&list);
+        }
+    }
+
+    /// Whether a section should have a code for every column: where at least half of them have one, in the section
+    /// or in the layer as a whole, and none of these is the one that says "none".
+    fn is_full(&self, layer: usize, codes: &[u8]) -> bool {
+        let accumulators = self.shape.layers[layer].chunks * self.shape.layers[layer].stride();
+        (self.dense[layer] || 2 * codes.len() >= accumulators * self.width) && self.none_is_zero(codes)
+    }
+
+    /// Whether no code is the one that says "none" where every column has one.
+    fn none_is_zero(&self, codes: &[u8]) -> bool {
+        codes.chunks_exact(self.width).all(|code| code.iter().any(|byte| *byte != 0))
+    }
+
+    fn full(&mut self, shape: &LayerShape, pieces: &[Piece], codes: &[u8], out: &mut Vec<u8>) {
+        let bytes = shape.chunks * shape.stride() * self.width;
+        // Large blocks alone stand where it is known beforehand.
+        let aligned = bytes > usize::from(u8::MAX);
+        self.aligned |= aligned;
+        let pad = if aligned { (out.len() + 2).next_multiple_of(LINE) - out.len() - 2 } else { 0 };
+        out.extend_from_slice(&[FORM_FULL, pad as u8]);
+        let begin = out.len() + pad;
+        out.resize(begin + bytes, 0);
+        let mut codes = codes.chunks_exact(self.width);
+        for piece in pieces {
+            let place = &self.places[piece.place as usize];
+            let first = place.chunk as usize * shape.stride() + 16 * place.word as usize;
+            for (lane, code) in lanes(piece.mask).zip(&mut codes) {
+                let at = begin + (first + lane as usize) * self.width;
+                out[at..at + self.width].copy_from_slice(code);
+            }
         }
     }
 

@@ -23,8 +23,8 @@
 //! If the model has a *head* (all top layers whose columns together, each layer padded to 16, are at most
 //! [`HEAD`]), the head section comes first; then one section for each layer below.
 //!
-//! * Head: one byte `n`. Up to 254: `n` column bytes, then `n` weights. 255: a u16 mask for every 16 columns of
-//!   the head, then the weights of the set bits.
+//! * Head: one byte `n`. Up to 253: `n` column bytes, then `n` weights. 254: full, as below. 255: a u16 mask for every
+//!   16 columns of the head, then the weights of the set bits.
 //! * Section: one byte `form`, then:
 //!
 //! | form | parents | rows |
@@ -35,6 +35,7 @@
 //! | 5–8 | list of u16 gaps | the same |
 //! | 9–12 | bitmap | the same |
 //! | 13 | pages | |
+//! | 14 | all | full |
 //!
 //! Forms 1–12 go on with the counts of rows `R` and of weights `n` (u16, wide: u32). A *row* is what the feature
 //! has in one chunk.
@@ -53,8 +54,14 @@
 //!   its number and the distance of its section from the section's own form byte (u32 both); then the sections,
 //!   their chunks counted from the page's first.
 //!
+//! * **Full**: a weight for every accumulator of the layer (of the head), zeros where there is none. Sections below the
+//!   head have a byte in front that says how many others stand between it and the weights, so that these begin at a
+//!   cache line, and with them the chunks that are as wide as one.
+//!
 //! Each section takes the form that is smallest, except that long lists, which cost a step for every row, give
-//! way to bitmaps, which cost a step for every chunk of the beam.
+//! way to bitmaps, which cost a step for every chunk of the beam, and that sections are full where half of the
+//! accumulators have a weight, in the section or in the layer as a whole: nothing need be looked up there. (A byte of 0
+//! is a weight too, the smallest; a section that has it takes another form.)
 //!
 //! ## Dense blocks
 //! Weights of a dense block stand apart, column beside column: see [`panels`].
@@ -71,12 +78,16 @@ mod encode;
 mod panels;
 mod shape;
 
-pub(crate) use crate::kernels::postings::{CHUNK, FORM_PAGES, HEAD, HEAD_MASKS, PAD, PAGE, group_shift};
+pub(crate) use crate::kernels::postings::{
+    CHUNK, FORM_FULL, FORM_PAGES, HEAD, HEAD_FULL, HEAD_MASKS, PAD, PAGE, group_shift,
+};
 pub(crate) use assemble::{first_chunks, lay_out};
 pub(crate) use panels::Panels;
 pub(crate) use shape::{LayerShape, Shape};
 
 /// Features of a bucket.
 pub(crate) const BUCKET: usize = 16;
+/// Bytes of a cache line, at which full sections' weights begin.
+const LINE: usize = 64;
 /// The size that marks a large block, which stands elsewhere.
 pub(crate) const LARGE: u8 = 4;

@@ -148,7 +148,7 @@ impl Searcher {
         for Cursor { at, .. } in &mut self.cursors {
             // From here on the bucket's place and the feature's number in it.
             let bucket = directory.bucket(*at / BUCKET);
-            *at = bucket.wrapping_mul(BUCKET) | *at % BUCKET;
+            *at = bucket.wrapping_mul(BUCKET) | (*at % BUCKET);
             prefetch(area, bucket);
         }
         let mut kept = 0;
