@@ -109,13 +109,15 @@ proptest! {
         let mut rng = Rng::new(seed);
         let x = csr(12, &random_rows(&mut rng, 40, 12, 0.4));
         let groups = random_groups(&mut rng, 40, 15);
-        let truth = csr(6, &random_rows(&mut rng, 40, 6, 0.3));
+        // Few labels go alone, many that share their groups abreast.
+        let (labels, share) = if rng.below(2) == 0 { (6, 0.3) } else { (16, 0.6) };
+        let truth = csr(labels, &random_rows(&mut rng, 40, labels, share));
         let merge = if rng.below(2) == 0 { Merge::List } else { Merge::Set };
         let bags = groups.aggregate(&truth, merge, &Control::default()).unwrap();
         let found = run(&x, &groups, &bags, rounds, 1);
         let rows = dense(&x);
         let embeddings = found.embeddings.as_ref().unwrap();
-        for k in 0..6 {
+        for k in 0..labels as u32 {
             let Some(e) = embedding(&rows, &groups, &bags, k, rounds as usize, 0.1f32.into()) else { continue };
             let mut got = vec![0.0; 12];
             embeddings.row(k as usize).iter().for_each(|(j, v)| got[j as usize] = f64::from(v));
@@ -224,6 +226,17 @@ fn a_label_whose_samples_cancel_still_finds_an_answer() {
     let both = csr(2, &vec![vec![(0, 1.0), (1, 1.0)]; 10]);
     let found = run(&x, &groups, &both, 20, 1);
     assert!((0..20).all(|i| found.y.row(i).indices == [(i % 2) as u32]), "one label a side");
+    // So it is with so many that they go abreast, beside one that does not cancel out.
+    let all = || (0..14).map(|k| (k, 1.0)).collect::<Vec<_>>();
+    let mut many = vec![all(); 10];
+    many.push(vec![(14, 1.0)]);
+    let apart = Groups::from_lists(20, (0..10).map(|j| vec![2 * j, 2 * j + 1]).chain([vec![0, 2]])).unwrap();
+    let found = run(&x, &apart, &csr(15, &many), 20, 1);
+    for i in 0..20usize {
+        let of_side: Vec<u32> = found.y.row(i).indices.iter().copied().filter(|k| *k < 14).collect();
+        assert_eq!(of_side, (0..14).filter(|k| *k as usize % 2 == i % 2).collect::<Vec<u32>>(), "sample {i}");
+    }
+    assert_eq!(found.y.row(0).indices.last(), Some(&14));
     // Two labels, one of which stands alone in a group, are told apart.
     let groups =
         Groups::from_lists(20, (0..9).map(|j| vec![2 * j, 2 * j + 1]).chain([vec![18], vec![19]])).unwrap();

@@ -10,7 +10,7 @@
 //! for the lengths. So a score `s = ⟨E, x⟩` moves by `u·h` with `h = ⟨G, x⟩`, one addition instead of all features,
 //! for as long as `G` stays. `G` moves a little nearly always; but if it has moved by no more than `D` since `s` and
 //! `h` were looked at, then `|⟨G, x⟩ − h| ≤ D·‖x‖`, so a score is known within bounds ([`Path`]), and only where the
-//! bounds of a group's best samples overlap are these looked at anew.
+//! bounds of a group's best samples overlap are these looked at anew. A [`Lead`] says for how long that cannot be.
 //!
 //! Cost: five to six times the non-zeros of the label's samples for 20 rounds, instead of 21 times.
 
@@ -23,6 +23,26 @@ use crate::error::Result;
 struct Group {
     end: usize,
     count: f32,
+    lead: Lead,
+}
+
+/// By how much a group's one best sample leads, wherever the way goes: all that can happen to the lead is linear in the
+/// sums of the [`Path`].
+#[derive(Debug, Clone, Copy)]
+struct Lead {
+    least: f64,
+    by_steps: f64,
+    by_drift: f64,
+}
+
+impl Lead {
+    const NONE: Self = Self { least: f64::NEG_INFINITY, by_steps: 0.0, by_drift: 0.0 };
+
+    /// The least that the lead can be.
+    #[inline(always)]
+    fn at(&self, path: &Path) -> f64 {
+        self.least - self.by_steps * path.steps - self.by_drift * path.drift
+    }
 }
 
 /// How far `E` and `G` have come.
@@ -72,12 +92,76 @@ struct Turn {
     mass: f64,
 }
 
+/// What was learned of one label.
+pub(super) trait Learned {
+    /// The best sample of each group, the first on a tie, with its similarity.
+    fn best(&self) -> Vec<(u32, f32)>;
+    /// The embedding's entries, ascending by feature.
+    fn embedding(&mut self) -> Vec<(u32, f32)>;
+}
+
+/// Whether a sum of this squared length is but what rounding leaves of summands whose lengths sum to `mass`.
+pub(super) fn cancels(squared: f64, mass: f64) -> bool {
+    squared <= 1e-12 * mass * mass
+}
+
+/// The `u` of the step `E ← E + u·G` and by how much the embedding `scale·E` would be longer than 1; `None` where nothing
+/// pulls, or where the step would lead to zero. From `‖G‖²`, `⟨E, G⟩` and the lengths of what `G` is the sum of.
+pub(super) fn pull(step: f64, scale: f64, [squared, along, mass]: [f64; 3]) -> Option<(f64, f64)> {
+    if cancels(squared, mass) {
+        return None;
+    }
+    let norm = squared.sqrt();
+    let next = (1.0 + 2.0 * step * scale * along / norm + step * step).max(0.0).sqrt();
+    (next >= 1e-9).then(|| (step / (norm * scale), next))
+}
+
 /// Scores this close are a tie, as a share of the label's longest sample: sums in f32 tell no more apart. Without it,
 /// two samples that are alike by the formula would be told apart by rounding, and otherwise on another processor.
-const TIE: f64 = 1e-6;
+pub(super) const TIE: f64 = 1e-6;
 
 /// Samples ahead that are asked from memory: they come in no order.
 const AHEAD: usize = 3;
+
+/// How the best sample of a group leads the others.
+fn lead_of(
+    members: &[Member],
+    forecasts: &[f64],
+    apart: f64,
+    path: &Path,
+    points: &[Path],
+    since: &[Since],
+) -> Lead {
+    let (mut best, mut lead) = (0, f64::NEG_INFINITY);
+    let mut together = true;
+    for (k, f) in forecasts.iter().enumerate() {
+        together &= members[k].seen == members[0].seen;
+        if *f > lead {
+            (best, lead) = (k, *f);
+        }
+    }
+    let first = &members[best];
+    let of = |m: &Member| (points[usize::from(m.seen)].way, since[usize::from(m.seen)].doubt);
+    let (way, doubt) = of(first);
+    let (mut least, mut by_steps) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (m, f) in members.iter().zip(forecasts).enumerate().filter(|(k, _)| *k != best).map(|(_, pair)| pair)
+    {
+        let (ways, doubts) = match together {
+            true => (apart * way, apart * doubt),
+            false => {
+                let of_other = of(m);
+                (way + of_other.0, doubt + of_other.1)
+            }
+        };
+        least = least.min(lead - f - doubts);
+        by_steps = by_steps.max(m.pull - first.pull - ways);
+    }
+    if members.len() == 1 {
+        return Lead { least, by_steps: 0.0, by_drift: 0.0 };
+    }
+    let by_drift = if together { apart } else { 2.0 };
+    Lead { least: least + by_steps * path.steps + by_drift * path.drift, by_steps, by_drift }
+}
 
 /// The memory of one thread's labels.
 #[derive(Debug)]
@@ -122,7 +206,7 @@ impl<'a> Grlr<'a> {
     /// Adds one of the label's groups.
     pub fn add_group(&mut self, members: &[u32], count: f32) {
         self.members.extend(members.iter().map(|i| Member { sample: *i, ..Member::default() }));
-        self.groups.push(Group { end: self.members.len(), count });
+        self.groups.push(Group { end: self.members.len(), count, lead: Lead::NONE });
     }
 
     /// Learns the embedding; afterwards [`Grlr::best`] and [`Grlr::embedding`] tell it.
@@ -150,27 +234,19 @@ impl<'a> Grlr<'a> {
             control.check()?;
             self.select(tie / self.scale);
             if !self.changes.is_empty() {
-                let turn = self.turn();
+                let turn = self.turn(round == 0);
                 along += turn.with_e;
                 squared += 2.0 * turn.with_g + turn.squared;
                 mass += turn.mass;
                 self.path.way += turn.squared.sqrt();
                 if round == 0 {
                     self.look_at_all();
+                    self.groups.iter_mut().for_each(|g| g.lead = Lead::NONE);
                     control.check()?;
                 }
             }
-            // What is left of a sum that cancels out is rounding.
-            if squared <= 1e-12 * mass * mass {
-                break; // nothing pulls, and nothing will
-            }
-            let norm = squared.sqrt();
-            let e_to_g = self.scale * along / norm;
-            let next = (1.0 + 2.0 * step * e_to_g + step * step).max(0.0).sqrt();
-            if next < 1e-9 {
-                break; // the step would lead to zero
-            }
-            let u = step / (norm * self.scale);
+            // Where nothing pulls, nothing ever will.
+            let Some((u, next)) = pull(step, self.scale, [squared, along, mass]) else { break };
             self.scale /= next;
             along += u * squared;
             self.path.drift += u * self.path.way;
@@ -200,7 +276,7 @@ impl<'a> Grlr<'a> {
             most += count * lengths.sum::<f64>();
             begin = group.end;
         }
-        if squared > 1e-12 * most * most {
+        if !cancels(squared, most) {
             return squared.sqrt();
         }
         let with_features = |m: &&Member| self.x.row(m.sample).1.iter().any(|v| *v != 0.0);
@@ -253,8 +329,11 @@ impl<'a> Grlr<'a> {
         let apart = self.x.apart();
         let mut looked = false;
         let mut begin = 0;
-        for group in &self.groups {
+        for group in &mut self.groups {
             let start = std::mem::replace(&mut begin, group.end);
+            if group.lead.at(&path) > tie {
+                continue;
+            }
             let members = &mut self.members[start..group.end];
             let forecasts = &mut self.forecasts;
             forecasts.clear();
@@ -290,6 +369,7 @@ impl<'a> Grlr<'a> {
                 }
                 lead = forecasts.iter().fold(f64::NEG_INFINITY, |l, f| l.max(*f));
             }
+            group.lead = lead_of(members, forecasts, apart, &path, &self.points, since);
             for (k, (m, f)) in (start..).zip(members.iter_mut().zip(forecasts.iter())) {
                 let selected = *f >= lead - tie;
                 if selected != m.selected {
@@ -304,12 +384,14 @@ impl<'a> Grlr<'a> {
     }
 
     /// Moves `G` by the listed changes `Δ`, and `R` so that `E` stays.
-    fn turn(&mut self) -> Turn {
+    fn turn(&mut self, first: bool) -> Turn {
         let steps = self.path.steps;
         let mut turn = Turn::default();
         for &(member, factor) in &self.changes {
             let (idx, val) = self.x.row(self.members[member as usize].sample);
-            let [r, g] = self.x.dot(self.members[member as usize].sample, &self.sums);
+            let Member { sample, score, .. } = self.members[member as usize];
+            // In the first round scores are fresh, and `G` is nothing.
+            let [r, g] = if first { [score, 0.0] } else { self.x.dot(sample, &self.sums) };
             turn.with_e += f64::from(factor) * (r + steps * g);
             turn.with_g += f64::from(factor) * g;
             turn.mass += f64::from(factor) * self.x.length(self.members[member as usize].sample);
@@ -326,35 +408,6 @@ impl<'a> Grlr<'a> {
             }
         }
         turn
-    }
-
-    /// The best sample of each group, the first on a tie, with its similarity.
-    pub fn best(&self) -> Vec<(u32, f32)> {
-        let mut begin = 0;
-        let mut out = Vec::with_capacity(self.groups.len());
-        for group in &self.groups {
-            let members = &self.members[begin..group.end];
-            begin = group.end;
-            let best = members.iter().find(|m| m.selected);
-            out.extend(best.map(|m| {
-                let [r, g] = self.x.dot(m.sample, &self.sums);
-                (m.sample, (self.scale * self.x.longest() * (r + self.path.steps * g)) as f32)
-            }));
-        }
-        out
-    }
-
-    /// The embedding's entries, ascending by feature.
-    pub fn embedding(&self) -> Vec<(u32, f32)> {
-        let mut features: Vec<u32> =
-            self.members.iter().flat_map(|m| self.x.row(m.sample).0).copied().collect();
-        features.sort_unstable();
-        features.dedup();
-        let value = |j: u32| {
-            let [r, g] = self.sums[j as usize];
-            (self.scale * (f64::from(r) + self.path.steps * f64::from(g))) as f32
-        };
-        features.into_iter().map(|j| (j, value(j))).filter(|e| e.1 != 0.0).collect()
     }
 
     /// Forgets the label.
@@ -375,5 +428,34 @@ impl<'a> Grlr<'a> {
         for m in &self.members {
             self.x.row(m.sample).0.iter().for_each(|j| self.sums[*j as usize] = [0.0; 2]);
         }
+    }
+}
+
+impl Learned for Grlr<'_> {
+    fn best(&self) -> Vec<(u32, f32)> {
+        let mut begin = 0;
+        let mut out = Vec::with_capacity(self.groups.len());
+        for group in &self.groups {
+            let members = &self.members[begin..group.end];
+            begin = group.end;
+            let best = members.iter().find(|m| m.selected);
+            out.extend(best.map(|m| {
+                let [r, g] = self.x.dot(m.sample, &self.sums);
+                (m.sample, (self.scale * self.x.longest() * (r + self.path.steps * g)) as f32)
+            }));
+        }
+        out
+    }
+
+    fn embedding(&mut self) -> Vec<(u32, f32)> {
+        let mut features: Vec<u32> =
+            self.members.iter().flat_map(|m| self.x.row(m.sample).0).copied().collect();
+        features.sort_unstable();
+        features.dedup();
+        let value = |j: u32| {
+            let [r, g] = self.sums[j as usize];
+            (self.scale * (f64::from(r) + self.path.steps * f64::from(g))) as f32
+        };
+        features.into_iter().map(|j| (j, value(j))).filter(|e| e.1 != 0.0).collect()
     }
 }

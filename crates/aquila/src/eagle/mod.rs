@@ -6,6 +6,7 @@
 //! is most like the label's embedding. [`refine`] goes further: rankers and what groups say together make the labels of
 //! each group's samples probable or not. Any solver may learn from the result, and [`learn`] goes to a model at once.
 
+mod abreast;
 mod advice;
 mod assign;
 mod candidates;

@@ -1,6 +1,7 @@
 //! The samples as the embeddings see them.
 
 use crate::data::Csr;
+use crate::kernels::abreast::{self, ABREAST, Picked};
 use crate::kernels::dcd::Entries;
 use crate::kernels::pairs::dot_pairs;
 use crate::kernels::{Isa, prefetch_line};
@@ -101,6 +102,31 @@ impl View<'_> {
     #[inline]
     pub fn dot(&self, i: u32, pairs: &[[f32; 2]]) -> [f64; 2] {
         dot_pairs(self.isa, &self.entries, self.samples.span(i), pairs)
+    }
+
+    fn picked<'s>(&'s self, rows: &'s [u32]) -> Picked<'s> {
+        Picked { entries: &self.entries, starts: self.samples.starts, rows }
+    }
+
+    /// The product of each sample with each vector of a table: see [`abreast::products`].
+    pub fn dot_abreast(&self, rows: &[u32], table: &[f32], out: &mut [f32]) {
+        abreast::products(self.isa, self.picked(rows), table, out);
+    }
+
+    /// Adds samples to the vectors of a table: see [`abreast::add`].
+    pub fn add_abreast(&self, rows: &[u32], factors: &[f32], table: &mut [f32]) {
+        abreast::add(self.isa, self.picked(rows), factors, table);
+    }
+
+    /// The leaders of groups: see [`abreast::lead`].
+    pub fn lead_abreast(
+        &self,
+        scores: (&mut [f32], &[f32]),
+        groups: &[Range<usize>],
+        moves: [&[f32; ABREAST]; 2],
+        leaders: &mut [u32],
+    ) {
+        abreast::lead(self.isa, scores, groups, moves, leaders);
     }
 }
 

@@ -1,17 +1,75 @@
-//! One task a label: every label's embedding is learned from its groups, labels in parallel, largest first.
+//! One task a label, or for sixteen that share their groups: embeddings are learned in parallel, the largest first.
 
+use super::abreast::{Abreast, worthwhile};
 use super::assign::AssignParams;
-use super::grlr::Grlr;
+use super::grlr::{Grlr, Learned};
 use super::groups::Groups;
 use super::samples::Samples;
 use crate::control::{Control, Progress};
-use crate::data::{Csr, Features};
+use crate::data::{Csr, Features, Row};
 use crate::error::Result;
+use crate::kernels::abreast::ABREAST;
 use crate::params::Params;
 use crate::xlinear::TrainRows;
 use rayon::prelude::*;
+use std::cmp::Reverse;
 use std::sync::Mutex;
 use std::time::Instant;
+
+/// A label that has samples.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Label<'a> {
+    pub id: u32,
+    /// The groups that carry it, with counts.
+    carriers: Row<'a>,
+    /// Their samples.
+    pub samples: usize,
+    /// Which label of its first group's bag it is.
+    turn: usize,
+}
+
+impl<'a> Label<'a> {
+    /// Labels of no samples are left out; those of most samples come first.
+    fn all(carriers: &'a Csr, groups: &Groups, bags: &Csr) -> Vec<Self> {
+        let label = |id: u32| {
+            let mut label = Self { id, carriers: carriers.row(id as usize), samples: 0, turn: 0 };
+            label.samples = label.groups().map(|(j, _)| groups.members(j as usize).len()).sum();
+            let first = label.groups().next();
+            label.turn =
+                first.map_or(0, |(j, _)| bags.row(j as usize).indices.partition_point(|other| *other < id));
+            label
+        };
+        let mut labels: Vec<Self> =
+            (0..bags.cols() as u32).map(label).filter(|label| label.samples > 0).collect();
+        labels.sort_unstable_by_key(|label| (Reverse(label.samples), label.id));
+        labels
+    }
+
+    /// The groups that carry it, with counts.
+    pub fn groups(&self) -> impl Iterator<Item = (u32, f32)> + use<'a> {
+        self.carriers.iter().filter(|e| e.1 != 0.0)
+    }
+}
+
+/// Memory that a thread may take up again.
+struct Idle<W>(Mutex<Vec<W>>);
+
+impl<W> Default for Idle<W> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<W> Idle<W> {
+    fn take(&self, new: impl FnOnce() -> W) -> W {
+        let ready = self.0.lock().expect("no panic holds this lock").pop();
+        ready.unwrap_or_else(new)
+    }
+
+    fn give(&self, done: W) {
+        self.0.lock().expect("no panic holds this lock").push(done);
+    }
+}
 
 /// Learns all embeddings and keeps what `take` takes of each, ascending by label; labels of no samples are left out.
 ///
@@ -23,7 +81,7 @@ pub(super) fn each_label<T: Send>(
     params: &AssignParams,
     stage: &'static str,
     control: &Control,
-    take: impl Fn(&Grlr<'_>) -> T + Sync,
+    take: impl Fn(&mut dyn Learned) -> T + Sync,
 ) -> Result<Vec<(u32, T)>> {
     let since = Instant::now();
     params.check()?;
@@ -37,33 +95,49 @@ pub(super) fn each_label<T: Send>(
         control.check()?;
         let rows = samples.view();
         let carriers = bags.transpose();
-        let size = |j: u32| groups.members(j as usize).len();
-        let mut order: Vec<(usize, u32)> = (0..bags.cols() as u32)
-            .map(|k| (carriers.row(k as usize).iter().map(|(j, _)| size(j)).sum(), k))
-            .filter(|(samples, _)| *samples > 0)
+        let labels = Label::all(&carriers, groups, bags);
+        control.check()?;
+        let tasks: Vec<&[Label<'_>]> = labels
+            .par_chunks(ABREAST)
+            .flat_map_iter(|run| match worthwhile(run, groups, &rows) {
+                true => run.chunks(ABREAST),
+                false => run.chunks(1),
+            })
             .collect();
-        order.sort_unstable_by_key(|(samples, k)| (std::cmp::Reverse(*samples), *k));
-        let (work, done) = (order.iter().map(|o| o.0 as u64).sum::<u64>(), Mutex::new(0u64));
+        let (work, done) = (labels.iter().map(|label| label.samples as u64).sum::<u64>(), Mutex::new(0u64));
         // As many as threads; a new one for each label would cost more than most labels.
-        let idle: Mutex<Vec<Grlr<'_>>> = Mutex::default();
-        let mut found: Vec<(u32, T)> = order
+        let (idle, idle_abreast) = (Idle::default(), Idle::default());
+        let rounds = (params.iterations, f64::from(params.step));
+        let alone = |label: &Label<'_>| {
+            let mut grlr = idle.take(|| Grlr::new(rows));
+            label.groups().for_each(|(j, count)| grlr.add_group(groups.members(j as usize), count));
+            grlr.learn(rounds.0, rounds.1, label.turn, control)?;
+            let found = (label.id, take(&mut grlr));
+            grlr.clear();
+            idle.give(grlr);
+            Ok(found)
+        };
+        let abreast = |labels: &[Label<'_>]| {
+            let mut together = idle_abreast.take(|| Abreast::new(rows));
+            let learned = together.learn(labels, groups, rounds, control)?;
+            let found = labels.iter().enumerate().map(|(lane, label)| match learned >> lane & 1 {
+                1 => Ok((label.id, take(&mut together.lane(lane)))),
+                _ => alone(label),
+            });
+            let found = found.collect::<Result<Vec<_>>>()?;
+            idle_abreast.give(together);
+            Ok(found)
+        };
+        let mut found: Vec<(u32, T)> = tasks
             .par_iter()
             .with_max_len(1)
-            .map(|(samples, k)| {
-                let ready = idle.lock().expect("no panic holds this lock").pop();
-                let mut grlr = ready.unwrap_or_else(|| Grlr::new(rows));
-                for (j, count) in carriers.row(*k as usize).iter().filter(|e| e.1 != 0.0) {
-                    grlr.add_group(groups.members(j as usize), count);
-                }
-                let first = carriers.row(*k as usize).iter().find(|e| e.1 != 0.0);
-                let turn =
-                    first.map_or(0, |(j, _)| bags.row(j as usize).indices.partition_point(|other| other < k));
-                grlr.learn(params.iterations, f64::from(params.step), turn, control)?;
-                let found = take(&grlr);
-                grlr.clear();
-                idle.lock().expect("no panic holds this lock").push(grlr);
+            .map(|labels| {
+                let found = match labels {
+                    [label] => vec![alone(label)?],
+                    labels => abreast(labels)?,
+                };
                 let mut done = done.lock().expect("no panic holds this lock");
-                *done += *samples as u64;
+                *done += labels.iter().map(|label| label.samples as u64).sum::<u64>();
                 let seconds = since.elapsed().as_secs_f64();
                 control.report(&Progress {
                     stage,
@@ -74,9 +148,12 @@ pub(super) fn each_label<T: Send>(
                     seconds,
                     eta: seconds * (work - *done) as f64 / *done as f64,
                 });
-                Ok((*k, found))
+                Ok(found)
             })
-            .collect::<Result<_>>()?;
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .flatten()
+            .collect();
         found.sort_unstable_by_key(|f| f.0);
         control.check()?;
         Ok(found)

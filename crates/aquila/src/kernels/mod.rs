@@ -3,7 +3,8 @@
 //! Every kernel exists as safe scalar code that is always compiled; the vector forms are chosen at run time by
 //! what the processor offers ([`Isa::detect`]) and tested against the scalar twin.
 
-mod aligned;
+pub(crate) mod abreast;
+pub(crate) mod aligned;
 pub mod dcd;
 mod lanes;
 mod map;
