@@ -4,8 +4,8 @@ mod common;
 
 use aquila::control::Control;
 use aquila::eagle::{Groups, LearnParams, learn};
-use aquila::kernels::Isa;
 use aquila::kernels::dcd::{DenseRows, DualLoss, Entries, Problem, Rows, Span, Step};
+use aquila::kernels::{Isa, halves};
 use aquila::linear::{REST, Scratch, Stop, solve};
 use aquila::params::{Params, Value};
 use aquila::tree::{Cut, Pifa};
@@ -81,6 +81,13 @@ fn the_solver_learns_the_weights_of_sparse_columns_on_every_set() {
     let mut rng = Rng::new(11);
     for (n, sparse, dense) in [(40, 30, 1), (200, 25, 33), (61, 0, 50), (150, 10, 16), (7, 3, 100)] {
         let (lists, block) = (random_rows(&mut rng, n, sparse.max(1), 0.2), block(&mut rng, n, dense));
+        // Values that halves have too.
+        let halve = |v: &f32| f32::from_bits(v.to_bits() & 0xffff_0000);
+        let block = Dense::new(n, dense, block.values().iter().map(halve).collect()).unwrap();
+        let mut pairs = vec![0; n * dense.div_ceil(2)];
+        for (i, pairs) in pairs.chunks_exact_mut(dense.div_ceil(2)).enumerate() {
+            halves::write_pairs(block.row(i), pairs);
+        }
         let lists: Lists = if sparse == 0 { vec![vec![]; n] } else { lists };
         let places: Vec<u32> = (0..n as u32).collect();
         // The same rows twice: their dense part as a block, and as entries.
@@ -101,7 +108,8 @@ fn the_solver_learns_the_weights_of_sparse_columns_on_every_set() {
         };
         let ((idx, val, spans), (idx2, val2, spans2)) = (flat(false), flat(true));
         let beside = Rows::new(Entries::new(&idx, &val, sparse), &spans);
-        let beside = beside.beside(DenseRows::new(block.values(), dense, &places));
+        let floats = beside.beside(DenseRows::new(block.values(), dense, &places));
+        let paired = beside.beside(DenseRows::halves(&pairs, dense, &places));
         let entries = Rows::new(Entries::new(&idx2, &val2, sparse + dense), &spans2);
         let positives: Vec<u32> =
             (0..n).map(|_| (0..20).fold(0, |m, l| m | u32::from(rng.below(4) == 0) << l)).collect();
@@ -118,9 +126,11 @@ fn the_solver_learns_the_weights_of_sparse_columns_on_every_set() {
                     scratch.siblings
                 };
                 let want = learn(Isa::Scalar, entries);
-                for isa in Isa::available() {
-                    let got = learn(isa, beside);
-                    let place = format!("{n} rows, {sparse} + {dense}, {loss:?}, {width} lanes, {isa:?}");
+                let forms = [("floats", floats), ("halves", paired)];
+                for (isa, (form, rows)) in Isa::available().into_iter().flat_map(|i| forms.map(|f| (i, f))) {
+                    let got = learn(isa, rows);
+                    let place =
+                        format!("{n} rows, {sparse} + {dense} {form}, {loss:?}, {width} lanes, {isa:?}");
                     for lane in (0..width).filter(|l| active >> l & 1 == 1) {
                         let near = |a: f32, b: f32| (a - b).abs() < 0.02 * b.abs().max(1.0);
                         assert!(near(got.bias()[lane], want.bias()[lane]), "{place}: bias of {lane}");

@@ -26,8 +26,8 @@ pub const MOST: usize = 32;
 /// Sparse entries whose column ids were checked once, so that the passes may index freely.
 #[derive(Debug, Clone, Copy)]
 pub struct Entries<'a> {
-    idx: &'a [u32],
-    val: &'a [f32],
+    pub(super) idx: &'a [u32],
+    pub(super) val: &'a [f32],
     cols: usize,
 }
 
@@ -71,9 +71,21 @@ pub struct Span {
 /// Rows of a dense block: any of them, where they stand.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DenseRows<'a> {
-    values: &'a [f32],
+    values: Values<'a>,
     cols: usize,
     places: &'a [u32],
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Values<'a> {
+    Floats(&'a [f32]),
+    Halves(&'a [u32]),
+}
+
+impl Default for Values<'_> {
+    fn default() -> Self {
+        Self::Floats(&[])
+    }
 }
 
 impl<'a> DenseRows<'a> {
@@ -82,11 +94,25 @@ impl<'a> DenseRows<'a> {
     /// # Panics
     /// If a place is beyond the block.
     pub fn new(values: &'a [f32], cols: usize, places: &'a [u32]) -> Self {
+        Self::of(Values::Floats(values), values.len(), cols, places)
+    }
+
+    /// The same for a block in [`pairs`](super::halves::pairs) of halves. Weights are f32; they are rounded to
+    /// halves for margins alone.
+    ///
+    /// # Panics
+    /// If a place is beyond the block.
+    pub fn halves(pairs: &'a [u32], cols: usize, places: &'a [u32]) -> Self {
+        Self::of(Values::Halves(pairs), pairs.len(), cols, places)
+    }
+
+    fn of(values: Values<'a>, len: usize, cols: usize, places: &'a [u32]) -> Self {
         if cols == 0 {
             return Self::default();
         }
-        assert!(places.iter().all(|i| (*i as usize + 1) * cols <= values.len()));
-        Self { values, cols, places }
+        let rows = Self { values, cols, places };
+        assert!(places.iter().all(|i| (*i as usize + 1) * rows.steps() <= len));
+        rows
     }
 
     /// Number of columns.
@@ -94,10 +120,28 @@ impl<'a> DenseRows<'a> {
         self.cols
     }
 
-    /// Where a row's values begin.
+    /// Number of floats or pairs of a row.
+    #[inline(always)]
+    pub(super) fn steps(&self) -> usize {
+        match self.values {
+            Values::Floats(_) => self.cols,
+            Values::Halves(_) => self.cols.div_ceil(2),
+        }
+    }
+
+    /// Whether values are pairs of halves.
+    pub(super) fn paired(&self) -> bool {
+        matches!(self.values, Values::Halves(_))
+    }
+
+    /// Where a row's floats, or pairs, begin.
     #[inline(always)]
     pub(super) fn at(&self, i: usize) -> *const f32 {
-        self.values.as_ptr().wrapping_add(self.places[i] as usize * self.cols)
+        let values = match self.values {
+            Values::Floats(values) => values.as_ptr(),
+            Values::Halves(pairs) => pairs.as_ptr().cast(),
+        };
+        values.wrapping_add(self.places[i] as usize * self.steps())
     }
 }
 
@@ -184,6 +228,8 @@ pub struct Siblings {
     width: usize,
     w: Aligned,
     pub(super) panel: Aligned,
+    /// The panel rounded to pairs of halves, where rows are such pairs.
+    pub(super) rounded: Aligned,
     pub(super) alpha: Aligned,
     pub(super) bias: [f32; MOST],
     pub(super) resting: Vec<bool>,
@@ -195,7 +241,10 @@ impl Siblings {
         assert!(matches!(width, 4 | 8 | 16 | 32));
         self.width = width;
         self.w.reset(rows.cols() * width);
-        self.panel.reset(rows.dense.cols * width);
+        let (steps, paired) = (rows.dense.steps(), rows.dense.paired());
+        // A column that fills up the last pair has a weight too, always 0.
+        self.panel.reset(if paired { 2 * steps } else { steps } * width);
+        self.rounded.reset(if paired { steps * width } else { 0 });
         self.alpha.reset(rows.len() * width);
         self.bias = [0.0; MOST];
         self.resting.clear();
@@ -260,23 +309,29 @@ pub struct Problem<'a> {
 /// One pass over the rows in this order. Lanes outside `active` stay as they are.
 pub fn pass(isa: Isa, problem: &Problem<'_>, order: &[u32], state: &mut Siblings, active: u32) -> Gap {
     let (n, width) = (problem.rows.len(), state.width);
+    let (steps, paired) = (problem.rows.dense.steps(), problem.rows.dense.paired());
     assert!(problem.positives.len() == n && order.iter().all(|i| (*i as usize) < n));
     assert!(
         state.w.len() == problem.rows.cols() * width
             && state.alpha.len() == n * width
             && state.resting.len() == n
-            && state.panel.len() == problem.rows.dense.cols * width
+            && state.panel.len() == steps * width * if paired { 2 } else { 1 }
+            && (!paired || state.rounded.len() == steps * width)
     );
     assert!(problem.relevance.is_none_or(|r| r.len() == n * width));
     let args = Args { problem, rows: problem.rows, order, state, active };
-    let tiled = problem.rows.dense.cols > 0;
-    match (problem.step.loss, tiled) {
-        (DualLoss::Logistic, false) => dispatch(isa, width, RowByRow::<Logistic>::new(args)),
-        (DualLoss::Hinge, false) => dispatch(isa, width, RowByRow::<Hinge<false>>::new(args)),
-        (DualLoss::SquaredHinge, false) => dispatch(isa, width, RowByRow::<Hinge<true>>::new(args)),
-        (DualLoss::Logistic, true) => dispatch(isa, width, Tiled::<Logistic>::new(args)),
-        (DualLoss::Hinge, true) => dispatch(isa, width, Tiled::<Hinge<false>>::new(args)),
-        (DualLoss::SquaredHinge, true) => dispatch(isa, width, Tiled::<Hinge<true>>::new(args)),
+    match problem.step.loss {
+        DualLoss::Logistic => run::<Logistic>(isa, width, args),
+        DualLoss::Hinge => run::<Hinge<false>>(isa, width, args),
+        DualLoss::SquaredHinge => run::<Hinge<true>>(isa, width, args),
+    }
+}
+
+fn run<R: Rule>(isa: Isa, width: usize, args: Args<'_>) -> Gap {
+    match (args.rows.dense.cols > 0, args.rows.dense.paired()) {
+        (false, _) => dispatch(isa, width, RowByRow::<R>::new(args)),
+        (true, false) => dispatch(isa, width, Tiled::<R, false>::new(args)),
+        (true, true) => dispatch(isa, width, Tiled::<R, true>::new(args)),
     }
 }
 

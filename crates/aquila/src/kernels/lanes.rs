@@ -4,7 +4,8 @@
 //! A function that is generic over [`Lanes`] and marked `inline(always)` becomes vector code inside a
 //! `#[target_feature]` function, as in the vector trait of aho-corasick's packed searchers.
 
-use super::Isa;
+use super::dcd::MOST;
+use super::{Isa, halves};
 
 /// A vector of `N` floats.
 ///
@@ -44,6 +45,46 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn select(bits: u32, yes: Self, no: Self) -> Self;
     /// The sum of all lanes.
     unsafe fn sum(self) -> f32;
+    /// `self` plus both products of each lane, where the lanes of `a` and `b` are pairs of [`halves`](super::halves).
+    #[inline(always)]
+    unsafe fn add_products(self, a: Self, b: Self) -> Self {
+        // SAFETY: the trait's contract, here and below.
+        unsafe { a.high().mul_add(b.high(), a.low().mul_add(b.low(), self)) }
+    }
+    /// The first of each pair of halves.
+    #[inline(always)]
+    unsafe fn low(self) -> Self {
+        // SAFETY: as above.
+        unsafe { each(self, self, |pair, _| halves::unpack(pair.to_bits())[0]) }
+    }
+    /// The second of each pair of halves.
+    #[inline(always)]
+    unsafe fn high(self) -> Self {
+        // SAFETY: as above.
+        unsafe { each(self, self, |pair, _| halves::unpack(pair.to_bits())[1]) }
+    }
+    /// Rounded pairs of halves, these first, those of `high` second.
+    #[inline(always)]
+    unsafe fn pack(self, high: Self) -> Self {
+        // SAFETY: as above.
+        unsafe { each(self, high, |a, b| f32::from_bits(halves::pack(a, b))) }
+    }
+}
+
+/// Plain code on the lanes of two registers.
+///
+/// # Safety
+/// The instruction set of `V` must have been detected.
+#[inline(always)]
+unsafe fn each<V: Lanes>(a: V, b: V, f: impl Fn(f32, f32) -> f32) -> V {
+    let (mut x, mut y) = ([0f32; MOST], [0f32; MOST]);
+    // SAFETY: so many floats take any V.
+    unsafe {
+        a.store(x.as_mut_ptr());
+        b.store(y.as_mut_ptr());
+        x.iter_mut().zip(y).for_each(|(a, b)| *a = f(*a, b));
+        V::load(x.as_ptr())
+    }
 }
 
 /// Work that is written once over [`Lanes`]. Mark `run` as `inline(always)`: it takes on the instruction set of the
@@ -51,6 +92,8 @@ pub(crate) unsafe trait Lanes: Copy {
 pub(crate) trait Work {
     /// What comes out.
     type Out;
+    /// Whether it multiplies halves.
+    const HALVES: bool = false;
     /// Does the work.
     ///
     /// # Safety
@@ -72,9 +115,23 @@ pub(crate) fn dispatch<W: Work>(isa: Isa, width: usize, work: W) -> W::Out {
             // SAFETY: callers of this function detected AVX-512.
             unsafe { work.run::<V>() }
         }
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+        fn bf16<V: Lanes, W: Work>(work: W) -> W::Out {
+            // SAFETY: callers of this function detected AVX-512 with BF16.
+            unsafe { work.run::<V>() }
+        }
         let isa = isa.min(Isa::of_processor());
         // SAFETY: `isa` is no more than what the processor was found to have.
         unsafe {
+            if W::HALVES && isa == Isa::Avx512 && halves::native() {
+                match width {
+                    32 => return bf16::<Pair<x86::H16>, W>(work),
+                    16 => return bf16::<x86::H16, W>(work),
+                    8 => return bf16::<x86::H8, W>(work),
+                    4 => return bf16::<x86::H4, W>(work),
+                    _ => {}
+                }
+            }
             match (isa, width) {
                 (Isa::Avx512, 32) => return avx512::<Pair<x86::X16>, W>(work),
                 (Isa::Avx512, 16) => return avx512::<x86::X16, W>(work),
@@ -215,7 +272,8 @@ pub(crate) mod x86 {
     macro_rules! lanes {
         ($(#[$doc:meta])* $name:ident($reg:ty, $n:literal), $load:ident $store:ident $splat:ident $add:ident $sub:ident
          $mul:ident $div:ident $min:ident $max:ident $fma:ident, less($a:ident, $b:ident) $less:expr,
-         select($bits:ident, $yes:ident, $no:ident) $select:expr, sum($all:ident) $sum:expr, tile $tile:literal) => {
+         select($bits:ident, $yes:ident, $no:ident) $select:expr, sum($all:ident) $sum:expr, tile $tile:literal
+         $(, halves($pairs:ty) $products:ident $whole:ident($low:ident $mask:ident $of:ident $back:ident) pack($a2:ident, $b2:ident) $pack:expr)?) => {
             $(#[$doc])*
             #[derive(Clone, Copy)]
             pub(crate) struct $name($reg);
@@ -292,6 +350,32 @@ pub(crate) mod x86 {
                     // SAFETY: see the impl.
                     unsafe { $sum }
                 }
+                $(
+                #[inline(always)]
+                unsafe fn add_products(self, a: Self, b: Self) -> Self {
+                    // SAFETY: see the impl; a register of pairs is a register, whatever its type.
+                    unsafe {
+                        let pairs = [a.0, b.0].map(|v| std::mem::transmute::<$reg, $pairs>(v));
+                        Self($products(self.0, pairs[0], pairs[1]))
+                    }
+                }
+                #[inline(always)]
+                unsafe fn low(self) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($back($low::<16>($whole(self.0)))) }
+                }
+                #[inline(always)]
+                unsafe fn high(self) -> Self {
+                    // SAFETY: see the impl.
+                    unsafe { Self($back($mask($whole(self.0), $of(!0xffff)))) }
+                }
+                #[inline(always)]
+                unsafe fn pack(self, high: Self) -> Self {
+                    let ($a2, $b2) = (self.0, high.0);
+                    // SAFETY: see the impl; as in `add_products`.
+                    unsafe { Self($back($pack)) }
+                }
+                )?
             }
         };
     }
@@ -319,6 +403,51 @@ pub(crate) mod x86 {
         less(a, b) u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b)),
         select(bits, yes, no) _mm512_mask_blend_ps(bits as u16, no, yes),
         sum(all) _mm512_reduce_add_ps(all), tile 8
+    );
+
+    lanes!(
+        /// 4 floats and pairs of halves; AVX-512 (VL, BW, BF16).
+        H4(__m128, 4), _mm_loadu_ps _mm_storeu_ps _mm_set1_ps _mm_add_ps _mm_sub_ps _mm_mul_ps _mm_div_ps
+        _mm_min_ps _mm_max_ps _mm_fmadd_ps,
+        less(a, b) _mm_movemask_ps(_mm_cmplt_ps(a, b)) as u32,
+        select(bits, yes, no) _mm_blendv_ps(no, yes, _mm256_castps256_ps128(spread(bits))),
+        sum(all) sum4(all), tile 8,
+        halves(__m128bh) _mm_dpbf16_ps _mm_castps_si128(_mm_slli_epi32 _mm_and_si128 _mm_set1_epi32 _mm_castsi128_ps)
+        pack(a, b) {
+            let halves = std::mem::transmute::<__m128bh, __m128i>(_mm_cvtne2ps_pbh(b, a));
+            _mm_unpacklo_epi16(halves, _mm_srli_si128::<8>(halves))
+        }
+    );
+    lanes!(
+        /// 8 floats and pairs of halves; AVX-512 (VL, BW, BF16).
+        H8(__m256, 8), _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps
+        _mm256_div_ps _mm256_min_ps _mm256_max_ps _mm256_fmadd_ps,
+        less(a, b) _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b)) as u32,
+        select(bits, yes, no) _mm256_blendv_ps(no, yes, spread(bits)),
+        sum(all) sum4(_mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps::<1>(all))), tile 8,
+        halves(__m256bh) _mm256_dpbf16_ps _mm256_castps_si256(_mm256_slli_epi32 _mm256_and_si256 _mm256_set1_epi32 _mm256_castsi256_ps)
+        pack(a, b) {
+            let halves = std::mem::transmute::<__m256bh, __m256i>(_mm256_cvtne2ps_pbh(b, a));
+            _mm256_permutexvar_epi16(_mm256_setr_epi16(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15), halves)
+        }
+    );
+    lanes!(
+        /// 16 floats and pairs of halves; AVX-512 (F, BW, BF16).
+        H16(__m512, 16), _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps
+        _mm512_div_ps _mm512_min_ps _mm512_max_ps _mm512_fmadd_ps,
+        less(a, b) u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b)),
+        select(bits, yes, no) _mm512_mask_blend_ps(bits as u16, no, yes),
+        sum(all) _mm512_reduce_add_ps(all), tile 8,
+        halves(__m512bh) _mm512_dpbf16_ps _mm512_castps_si512(_mm512_slli_epi32 _mm512_and_si512 _mm512_set1_epi32 _mm512_castsi512_ps)
+        pack(a, b) {
+            let halves = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(b, a));
+            // 0, 16, 1, 17, …
+            let order = _mm512_add_epi32(
+                _mm512_set1_epi32(16 << 16),
+                _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), _mm512_set1_epi32(0x1_0001)),
+            );
+            _mm512_permutexvar_epi16(order, halves)
+        }
     );
 }
 
@@ -399,6 +528,26 @@ unsafe impl<V: Lanes> Lanes for Pair<V> {
         // SAFETY: see `splat`.
         unsafe { self.0.sum() + self.1.sum() }
     }
+    #[inline(always)]
+    unsafe fn add_products(self, a: Self, b: Self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.add_products(a.0, b.0), self.1.add_products(a.1, b.1)) }
+    }
+    #[inline(always)]
+    unsafe fn low(self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.low(), self.1.low()) }
+    }
+    #[inline(always)]
+    unsafe fn high(self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.high(), self.1.high()) }
+    }
+    #[inline(always)]
+    unsafe fn pack(self, high: Self) -> Self {
+        // SAFETY: see `splat`.
+        unsafe { Self(self.0.pack(high.0), self.1.pack(high.1)) }
+    }
 }
 
 #[cfg(test)]
@@ -454,6 +603,48 @@ mod tests {
                 let other = dispatch(isa, width, Everything);
                 assert_eq!(plain.1, other.1, "{isa:?} {width}");
                 for (a, b) in plain.0.iter().zip(&other.0) {
+                    assert!((a - b).abs() <= 1e-5 * a.abs().max(1.0), "{isa:?} {width}: {a} {b}");
+                }
+            }
+        }
+    }
+
+    struct Halves;
+
+    impl Work for Halves {
+        type Out = (Vec<u32>, Vec<f32>);
+        const HALVES: bool = true;
+        #[inline(always)]
+        unsafe fn run<V: Lanes>(self) -> Self::Out {
+            // Some of them in the middle between two halves.
+            let floats = |from: f32| -> Vec<f32> {
+                (0..V::N).map(|i| (from + i as f32 / 256.0) * [1.0, -3.0][i % 2]).collect()
+            };
+            let (a, b, c) = (floats(1.0), floats(-0.3), floats(7.7));
+            let (mut bits, mut sums) = (Vec::new(), vec![0.0; V::N]);
+            // SAFETY: the trait's contract; vectors hold N floats.
+            unsafe {
+                let (a, b, c) = (V::load(a.as_ptr()), V::load(b.as_ptr()), V::load(c.as_ptr()));
+                let (ab, bc) = (a.pack(b), b.pack(c));
+                for v in [ab, bc, ab.low(), ab.high(), bc.high()] {
+                    let mut row = vec![0.0; V::N];
+                    v.store(row.as_mut_ptr());
+                    bits.extend(row.iter().map(|v: &f32| v.to_bits()));
+                }
+                c.add_products(ab, bc).store(sums.as_mut_ptr());
+            }
+            (bits, sums)
+        }
+    }
+
+    #[test]
+    fn pairs_of_halves_equal_their_scalar_twin() {
+        for width in [4, 8, 16, 32] {
+            let plain = dispatch(Isa::Scalar, width, Halves);
+            for isa in Isa::available() {
+                let other = dispatch(isa, width, Halves);
+                assert_eq!(plain.0, other.0, "{isa:?} {width}");
+                for (a, b) in plain.1.iter().zip(&other.1) {
                     assert!((a - b).abs() <= 1e-5 * a.abs().max(1.0), "{isa:?} {width}: {a} {b}");
                 }
             }

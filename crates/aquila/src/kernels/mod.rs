@@ -6,6 +6,7 @@
 pub(crate) mod abreast;
 pub(crate) mod aligned;
 pub mod dcd;
+pub mod halves;
 mod lanes;
 mod map;
 pub(crate) mod pairs;

@@ -6,10 +6,15 @@
 //! `W += Σ_s x_s · δ_s`. This is the algebra of one row after the other, in the same order: only rounding differs.
 //! Sparse entries are added row by row as ever. Source of the idea: the blocked updates of dense factorisations.
 //!
+//! Where the processor multiplies pairs of [`halves`] in the time of one product of floats, rows are stored as such
+//! pairs and margins and products of rows with rows are sums of them. Weights remain f32 and steps are added to them in
+//! f32; margins see them rounded, which errs by some 10⁻⁴ of the length of the weights, far below any `eps` in use.
+//!
 //! Cost of a row: a multiply-add for each of its dense columns and register of lanes, and again if it moved; half a
 //! load for each, not two; and half a tile's products of rows with rows.
 
 use super::dcd::{Args, Gap, MANY_ROWS, Rule};
+use super::halves;
 use super::lanes::{Lanes, Work};
 use std::marker::PhantomData;
 
@@ -17,24 +22,25 @@ use std::marker::PhantomData;
 const MOST_ROWS: usize = 8;
 
 /// A pass over rows with a dense block.
-pub(super) struct Tiled<'a, R> {
+pub(super) struct Tiled<'a, R, const HALVES: bool> {
     args: Args<'a>,
     rule: PhantomData<R>,
 }
 
-impl<'a, R> Tiled<'a, R> {
+impl<'a, R, const HALVES: bool> Tiled<'a, R, HALVES> {
     pub fn new(args: Args<'a>) -> Self {
         Self { args, rule: PhantomData }
     }
 }
 
-impl<R: Rule> Work for Tiled<'_, R> {
+impl<R: Rule, const HALVES: bool> Work for Tiled<'_, R, HALVES> {
     type Out = Gap;
+    const HALVES: bool = HALVES;
 
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) -> Gap {
         let Self { mut args, .. } = self;
-        let (order, cols) = (args.order, args.rows.dense.cols());
+        let (order, cols) = (args.order, args.rows.dense.steps());
         // SAFETY: `pass` checked every length, that `order` names rows and that the panel has `cols` lines of lanes;
         // `DenseRows::new` that each row has `cols` values at its place. `V` is the dispatcher's.
         unsafe {
@@ -54,13 +60,13 @@ impl<R: Rule> Work for Tiled<'_, R> {
                         n += 1;
                     }
                 }
-                for &i in order.get_unchecked(next..order.len().min(next + V::TILE)) {
-                    let row = args.rows.dense.at(i as usize);
-                    (0..cols).step_by(16).for_each(|j| super::prefetch_line(row.wrapping_add(j)));
-                    args.prefetch_row(i as usize, V::N);
-                }
+                let coming = order.get_unchecked(next..order.len().min(next + V::TILE));
+                let later = order
+                    .get_unchecked((next + V::TILE).min(order.len())..order.len().min(next + 2 * V::TILE));
+                let ahead = Ahead { args: &args, coming, later, lines: cols.div_ceil(LINE) };
                 let mut margins = [V::splat(0.0); MOST_ROWS];
-                products::<V>(args.state.panel.as_ptr(), cols, &at[..n], &mut margins);
+                let weights = if HALVES { args.state.rounded.as_ptr() } else { args.state.panel.as_ptr() };
+                products::<V, HALVES>(weights, cols, &at[..n], &ahead, &mut margins);
                 // The rows that moved, with their steps.
                 let mut moved = 0;
                 let (mut movers, mut steps) = ([std::ptr::null(); MOST_ROWS], [V::splat(0.0); MOST_ROWS]);
@@ -69,7 +75,7 @@ impl<R: Rule> Work for Tiled<'_, R> {
                     let ready = R::ready(&pass, &args, i);
                     let mut dense = margins[r];
                     for (x, step) in movers.iter().zip(&steps).take(moved) {
-                        dense = V::splat(dot::<V>(*x, at[r], cols)).mul_add(*step, dense);
+                        dense = V::splat(dot::<V, HALVES>(*x, at[r], cols)).mul_add(*step, dense);
                     }
                     let margin = bias.mul_add(b, args.margins::<V>(i).add(dense));
                     let Some(step) = R::step(&mut pass, &mut args, i, ready, margin) else {
@@ -81,7 +87,8 @@ impl<R: Rule> Work for Tiled<'_, R> {
                     (movers[moved], steps[moved]) = (at[r], step);
                     moved += 1;
                 }
-                add_rows::<V>(args.state.panel.as_mut_ptr(), cols, &movers[..moved], &steps);
+                let (panel, rounded) = (args.state.panel.as_mut_ptr(), args.state.rounded.as_mut_ptr());
+                add_rows::<V, HALVES>(panel, rounded, cols, &movers[..moved], &steps);
             }
             b.store(args.state.bias.as_mut_ptr());
             R::end(pass)
@@ -89,19 +96,67 @@ impl<R: Rule> Work for Tiled<'_, R> {
     }
 }
 
+/// Floats of a cache line.
+const LINE: usize = 16;
+
+/// What will be needed soon, asked from memory bit by bit while margins are summed: asked for at once, it would be
+/// more than a core can have under way, and all would wait. (Sparse weights are better not asked for: they pass through
+/// the nearest cache before they are needed.)
+struct Ahead<'a, 'b> {
+    args: &'a Args<'b>,
+    /// The rows of the next tile.
+    coming: &'a [u32],
+    /// Those after them: what tells where they stand.
+    later: &'a [u32],
+    /// How many times it is asked.
+    lines: usize,
+}
+
+impl Ahead<'_, '_> {
+    /// Asks for the part that belongs to a line of dense columns.
+    ///
+    /// # Safety
+    /// Rows are those of the pass.
+    #[inline(always)]
+    unsafe fn ask<V: Lanes>(&self, line: usize) {
+        let rows = self.args.rows;
+        let (idx, val) = (rows.entries.idx.as_ptr(), rows.entries.val.as_ptr());
+        for &i in self.coming {
+            super::prefetch_line(rows.dense.at(i as usize).wrapping_add(line * LINE));
+            // SAFETY: the caller's.
+            let span = unsafe { rows.spans.get_unchecked(i as usize) };
+            let mut at = span.begin + line * LINE;
+            while at < span.end {
+                super::prefetch_line(idx.wrapping_add(at));
+                super::prefetch_line(val.wrapping_add(at));
+                at += self.lines * LINE;
+            }
+            if line * LINE < V::N {
+                super::prefetch_line(
+                    self.args.state.alpha.as_ptr().wrapping_add(i as usize * V::N + line * LINE),
+                );
+            }
+        }
+        if let Some(&i) = self.later.get(line) {
+            super::prefetch_line(rows.spans.as_ptr().wrapping_add(i as usize));
+            super::prefetch_line(self.args.problem.positives.as_ptr().wrapping_add(i as usize));
+        }
+    }
+}
+
 /// Calls a function for a number of rows that the compiler knows.
 macro_rules! for_rows {
-    ($n:expr, $f:ident::<$v:ident>($($arg:expr),*)) => {
+    ($n:expr, $f:ident::<$v:ident, $h:ident>($($arg:expr),*)) => {
         match $n {
             0 => {}
-            1 => $f::<$v, 1>($($arg),*),
-            2 => $f::<$v, 2>($($arg),*),
-            3 => $f::<$v, 3>($($arg),*),
-            4 => $f::<$v, 4>($($arg),*),
-            5 => $f::<$v, 5>($($arg),*),
-            6 => $f::<$v, 6>($($arg),*),
-            7 => $f::<$v, 7>($($arg),*),
-            _ => $f::<$v, 8>($($arg),*),
+            1 => $f::<$v, $h, 1>($($arg),*),
+            2 => $f::<$v, $h, 2>($($arg),*),
+            3 => $f::<$v, $h, 3>($($arg),*),
+            4 => $f::<$v, $h, 4>($($arg),*),
+            5 => $f::<$v, $h, 5>($($arg),*),
+            6 => $f::<$v, $h, 6>($($arg),*),
+            7 => $f::<$v, $h, 7>($($arg),*),
+            _ => $f::<$v, $h, 8>($($arg),*),
         }
     };
 }
@@ -111,18 +166,25 @@ macro_rules! for_rows {
 /// # Safety
 /// Each row has `cols` values and the panel `cols` lines of `V::N`; `V`'s instruction set was detected.
 #[inline(always)]
-unsafe fn products<V: Lanes>(panel: *const f32, cols: usize, rows: &[*const f32], out: &mut [V; MOST_ROWS]) {
+unsafe fn products<V: Lanes, const HALVES: bool>(
+    panel: *const f32,
+    cols: usize,
+    rows: &[*const f32],
+    ahead: &Ahead<'_, '_>,
+    out: &mut [V; MOST_ROWS],
+) {
     // SAFETY: the caller's.
-    unsafe { for_rows!(rows.len(), products_of::<V>(panel, cols, rows.as_ptr(), out)) }
+    unsafe { for_rows!(rows.len(), products_of::<V, HALVES>(panel, cols, rows.as_ptr(), ahead, out)) }
 }
 
 /// # Safety
 /// As [`products`], for `N` rows.
 #[inline(always)]
-unsafe fn products_of<V: Lanes, const N: usize>(
+unsafe fn products_of<V: Lanes, const HALVES: bool, const N: usize>(
     panel: *const f32,
     cols: usize,
     rows: *const *const f32,
+    ahead: &Ahead<'_, '_>,
     out: &mut [V; MOST_ROWS],
 ) {
     // SAFETY: the caller's.
@@ -130,23 +192,26 @@ unsafe fn products_of<V: Lanes, const N: usize>(
         let rows: [*const f32; N] = std::array::from_fn(|r| *rows.add(r));
         // Two streams, so that few rows do not wait for their sums; they share the registers of a full tile.
         let (mut even, mut odd) = ([V::splat(0.0); N], [V::splat(0.0); N]);
-        let mut j = 0;
-        if N <= V::TILE / 2 {
-            while j + 2 <= cols {
-                let (first, second) = (V::load(panel.add(j * V::N)), V::load(panel.add((j + 1) * V::N)));
-                for r in 0..N {
-                    even[r] = V::splat(*rows[r].add(j)).mul_add(first, even[r]);
-                    odd[r] = V::splat(*rows[r].add(j + 1)).mul_add(second, odd[r]);
+        for line in 0..cols.div_ceil(LINE) {
+            ahead.ask::<V>(line);
+            let (mut j, end) = (line * LINE, cols.min((line + 1) * LINE));
+            if N <= V::TILE / 2 {
+                while j + 2 <= end {
+                    let (first, second) = (V::load(panel.add(j * V::N)), V::load(panel.add((j + 1) * V::N)));
+                    for r in 0..N {
+                        even[r] = add::<V, HALVES>(even[r], V::splat(*rows[r].add(j)), first);
+                        odd[r] = add::<V, HALVES>(odd[r], V::splat(*rows[r].add(j + 1)), second);
+                    }
+                    j += 2;
                 }
-                j += 2;
             }
-        }
-        while j < cols {
-            let weights = V::load(panel.add(j * V::N));
-            for r in 0..N {
-                even[r] = V::splat(*rows[r].add(j)).mul_add(weights, even[r]);
+            while j < end {
+                let weights = V::load(panel.add(j * V::N));
+                for r in 0..N {
+                    even[r] = add::<V, HALVES>(even[r], V::splat(*rows[r].add(j)), weights);
+                }
+                j += 1;
             }
-            j += 1;
         }
         for r in 0..N {
             out[r] = even[r].add(odd[r]);
@@ -154,21 +219,38 @@ unsafe fn products_of<V: Lanes, const N: usize>(
     }
 }
 
-/// `panel += Σ row · step`.
+/// `sum + a · b`, of floats or of pairs of halves.
 ///
 /// # Safety
-/// As [`products`], with a step for each row.
+/// `V`'s instruction set was detected.
 #[inline(always)]
-unsafe fn add_rows<V: Lanes>(panel: *mut f32, cols: usize, rows: &[*const f32], steps: &[V; MOST_ROWS]) {
+unsafe fn add<V: Lanes, const HALVES: bool>(sum: V, a: V, b: V) -> V {
     // SAFETY: the caller's.
-    unsafe { for_rows!(rows.len(), add_rows_of::<V>(panel, cols, rows.as_ptr(), steps)) }
+    unsafe { if HALVES { sum.add_products(a, b) } else { a.mul_add(b, sum) } }
+}
+
+/// `panel += Σ row · step`; of halves also the rounded panel.
+///
+/// # Safety
+/// As [`products`], with a step for each row. Of halves the panel has two lines for each of `rounded`.
+#[inline(always)]
+unsafe fn add_rows<V: Lanes, const HALVES: bool>(
+    panel: *mut f32,
+    rounded: *mut f32,
+    cols: usize,
+    rows: &[*const f32],
+    steps: &[V; MOST_ROWS],
+) {
+    // SAFETY: the caller's.
+    unsafe { for_rows!(rows.len(), add_rows_of::<V, HALVES>(panel, rounded, cols, rows.as_ptr(), steps)) }
 }
 
 /// # Safety
 /// As [`add_rows`], for `N` rows.
 #[inline(always)]
-unsafe fn add_rows_of<V: Lanes, const N: usize>(
+unsafe fn add_rows_of<V: Lanes, const HALVES: bool, const N: usize>(
     panel: *mut f32,
+    rounded: *mut f32,
     cols: usize,
     rows: *const *const f32,
     steps: &[V; MOST_ROWS],
@@ -178,12 +260,25 @@ unsafe fn add_rows_of<V: Lanes, const N: usize>(
         let rows: [*const f32; N] = std::array::from_fn(|r| *rows.add(r));
         let steps: [V; N] = std::array::from_fn(|r| steps[r]);
         for j in 0..cols {
-            let at = panel.add(j * V::N);
-            let mut weights = V::load(at);
-            for r in 0..N {
-                weights = V::splat(*rows[r].add(j)).mul_add(steps[r], weights);
+            if HALVES {
+                let at = panel.add(2 * j * V::N);
+                let (mut low, mut high) = (V::load(at), V::load(at.add(V::N)));
+                for r in 0..N {
+                    let pair = V::splat(*rows[r].add(j));
+                    low = pair.low().mul_add(steps[r], low);
+                    high = pair.high().mul_add(steps[r], high);
+                }
+                low.store(at);
+                high.store(at.add(V::N));
+                low.pack(high).store(rounded.add(j * V::N));
+            } else {
+                let at = panel.add(j * V::N);
+                let mut weights = V::load(at);
+                for r in 0..N {
+                    weights = V::splat(*rows[r].add(j)).mul_add(steps[r], weights);
+                }
+                weights.store(at);
             }
-            weights.store(at);
         }
     }
 }
@@ -193,7 +288,7 @@ unsafe fn add_rows_of<V: Lanes, const N: usize>(
 /// # Safety
 /// Both have `cols` values; `V`'s instruction set was detected.
 #[inline(always)]
-unsafe fn dot<V: Lanes>(a: *const f32, b: *const f32, cols: usize) -> f32 {
+unsafe fn dot<V: Lanes, const HALVES: bool>(a: *const f32, b: *const f32, cols: usize) -> f32 {
     // SAFETY: the caller's.
     unsafe {
         let mut sums = [V::splat(0.0); 2];
@@ -201,13 +296,18 @@ unsafe fn dot<V: Lanes>(a: *const f32, b: *const f32, cols: usize) -> f32 {
         while j + 2 * V::N <= cols {
             for (k, sum) in sums.iter_mut().enumerate() {
                 let at = j + k * V::N;
-                *sum = V::load(a.add(at)).mul_add(V::load(b.add(at)), *sum);
+                *sum = add::<V, HALVES>(*sum, V::load(a.add(at)), V::load(b.add(at)));
             }
             j += 2 * V::N;
         }
         let mut sum = sums[0].add(sums[1]).sum();
         while j < cols {
-            sum += *a.add(j) * *b.add(j);
+            sum += if HALVES {
+                let (a, b) = (halves::unpack((*a.add(j)).to_bits()), halves::unpack((*b.add(j)).to_bits()));
+                a[0] * b[0] + a[1] * b[1]
+            } else {
+                *a.add(j) * *b.add(j)
+            };
             j += 1;
         }
         sum

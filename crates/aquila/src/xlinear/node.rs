@@ -2,6 +2,8 @@
 
 use crate::data::{Csr, Dense, Features};
 use crate::kernels::dcd::{DenseRows, Entries, Rows, Span};
+use crate::kernels::{Isa, halves};
+use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// The training rows as the solver sees them: scaled to length 1 where the model says so.
@@ -12,6 +14,8 @@ pub struct TrainRows<'a> {
     /// The scaled values of the dense block, row after row, and its columns; none where there is no block.
     dense: Cow<'a, [f32]>,
     dense_cols: usize,
+    /// The block in pairs of halves, where these are faster.
+    pairs: Vec<u32>,
     squared: Vec<f32>,
 }
 
@@ -35,8 +39,9 @@ impl<'a> TrainRows<'a> {
         let dense_cols = dense.map_or(0, Dense::cols);
         if !normalize || norms.iter().all(|n| *n == 0.0 || (n - 1.0).abs() < 1e-6) {
             let squared = norms.iter().map(|n| n * n).collect();
-            let (values, dense) = (Cow::Borrowed(x.values()), Cow::Borrowed(block));
-            return Self { x, values, dense, dense_cols, squared };
+            let (values, dense, pairs) =
+                (Cow::Borrowed(x.values()), Cow::Borrowed(block), pairs(block, dense_cols));
+            return Self { x, values, dense, dense_cols, pairs, squared };
         }
         let (mut values, mut block) = (x.values().to_vec(), block.to_vec());
         for (i, norm) in norms.iter().enumerate().filter(|(_, n)| **n > 0.0) {
@@ -44,12 +49,21 @@ impl<'a> TrainRows<'a> {
             block[i * dense_cols..(i + 1) * dense_cols].iter_mut().for_each(|v| *v /= norm);
         }
         let squared = norms.iter().map(|n| if *n > 0.0 { 1.0 } else { 0.0 }).collect();
-        Self { x, values: Cow::Owned(values), dense: Cow::Owned(block), dense_cols, squared }
+        let pairs = pairs(&block, dense_cols);
+        Self { x, values: Cow::Owned(values), dense: Cow::Owned(block), dense_cols, pairs, squared }
     }
 
     /// The scaled dense block and its columns.
     pub fn dense(&self) -> (&[f32], usize) {
         (&self.dense, self.dense_cols)
+    }
+
+    /// What these rows have in the dense block, as the solver reads it.
+    fn dense_rows<'b>(&'b self, places: &'b [u32]) -> DenseRows<'b> {
+        match self.pairs.is_empty() {
+            true => DenseRows::new(&self.dense, self.dense_cols, places),
+            false => DenseRows::halves(&self.pairs, self.dense_cols, places),
+        }
     }
 
     /// The sparse part before scaling.
@@ -88,6 +102,18 @@ impl<'a> TrainRows<'a> {
         let span = self.x.indptr()[i]..self.x.indptr()[i + 1];
         (&self.x.indices()[span.clone()], &self.values[span])
     }
+}
+
+/// A block in pairs of halves, where the solver is faster with them.
+fn pairs(block: &[f32], cols: usize) -> Vec<u32> {
+    if cols == 0 || !halves::faster(Isa::detect()) {
+        return Vec::new();
+    }
+    let steps = cols.div_ceil(2);
+    let mut out = vec![0; block.len() / cols * steps];
+    let rows = out.par_chunks_exact_mut(steps).zip(block.par_chunks_exact(cols));
+    rows.for_each(|(pairs, row)| halves::write_pairs(row, pairs));
+    out
 }
 
 /// The length of a row whose sparse part has the length `sparse`.
@@ -172,7 +198,7 @@ impl Gatherer {
                 let (begin, end) = span(i);
                 Span { begin, end, squared: data.squared[*i as usize], lone: 0.0 }
             }));
-            let dense = DenseRows::new(&data.dense, data.dense_cols, &self.places);
+            let dense = data.dense_rows(&self.places);
             return Gathered { rows: Rows::new(all, &self.spans).beside(dense), columns: Columns::Same };
         }
         let columns = self.renumber(data, rows);
@@ -195,7 +221,7 @@ impl Gatherer {
             }
             self.spans.push(Span { begin, end: self.idx.len(), squared: data.squared[*i as usize], lone });
         }
-        let dense = DenseRows::new(&data.dense, data.dense_cols, &self.places);
+        let dense = data.dense_rows(&self.places);
         let rows = Rows::new(Entries::new(&self.idx, &self.val, columns), &self.spans).beside(dense);
         let columns = Columns::Own { features: &self.features, homes: &self.homes, lone: &self.lone };
         Gathered { rows, columns }

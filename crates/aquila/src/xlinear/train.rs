@@ -11,7 +11,7 @@ use super::{Model, ModelParts, Negatives, Relevance, SplitKind, TrainParams, Vec
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
-use crate::kernels::Isa;
+use crate::kernels::{Isa, halves};
 use crate::linear::together;
 use crate::params::Params;
 use crate::tree::{self, Bisection, Clustering, Cut, LabelTree, Pifa, Shape, Split, TRIED_FROM};
@@ -260,7 +260,8 @@ pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> 
     let (tree, solver) = (&params.tree, &params.solver);
 
     let matrices = x.sparse().bytes() as f64 + 4.0 * dense + y.bytes() as f64;
-    let scaled = 8.0 * n + if params.model.normalize { 4.0 * nnz } else { 0.0 };
+    let halves = if halves::faster(Isa::detect()) { 2.0 * n * (block + 1.0) * dense.min(1.0) } else { 0.0 };
+    let scaled = 8.0 * n + halves + if params.model.normalize { 4.0 * nnz } else { 0.0 };
     // Entries of the rows of all labels together: most that their vectors can hold.
     let support = pairs * nnz / n.max(1.0);
     let cut = match tree.vector_cut {
@@ -311,7 +312,7 @@ pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> 
         + 16.0 * used
         + 72.0 * sparse.min(entries / 2.0)
         + 8.0 * entries.min(4.0 * sparse)
-        + lanes * block
+        + 1.5 * lanes * block
         + if dense > 0.0 { 4.0 * n } else { 0.0 };
     let matcher = match solver.negatives {
         Negatives::Siblings if copies == 1.0 => 0.0,
