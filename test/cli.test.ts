@@ -145,6 +145,39 @@ describe('the whole way', () => {
     expect(none).toMatchObject({ code: 1, stderr: expect.stringMatching(/--x, --xmc or --dense/) })
   })
 
+  it('refuses dense blocks that do not fit, in every verb that takes one', async () => {
+    const [model, good, bad] = [place('block.aquila'), place('block.npy'), place('bad.npy')]
+    const values = Float32Array.from({ length: 600 * 3 }, (_, i) => Math.sin(i))
+    await writeNpy(good, Dense.from({ rows: 600, cols: 3, values }))
+    await json('train', '--x', x, '--dense', good, '--y', y, '--out', model)
+    const nan = readFileSync(good)
+    nan.writeFloatLE(Number.NaN, nan.length - 4)
+    const flat = Buffer.from(readFileSync(good).toString('latin1').replace('(600, 3)', '(1800,) '), 'latin1')
+    const text = Buffer.from(readFileSync(good).toString('latin1').replace('<f4', '<U1'), 'latin1')
+    await writeNpy(bad, Dense.from({ rows: 600, cols: 2, values: values.subarray(600) }))
+    const narrow = readFileSync(bad)
+    const predict = ['predict', '--model', model, '--out', place('no.npz')]
+    const bench = ['bench', '--model', model, '--queries', '5']
+    const train = ['train', '--y', y, '--out', place('no.aquila')]
+    for (const [name, block, verbs, reason] of [
+      ['NaN', nan, [train, predict, bench], /NaN/],
+      ['one axis', flat, [train, predict, bench], /the dense block 1800/],
+      ['text', text, [train, predict, bench], /words where numbers belong/],
+      ['too narrow', narrow, [predict, bench], /2 dense (columns|values)/],
+      ['a sparse matrix', readFileSync(x), [train, predict, bench], /npy|NumPy/i],
+    ] as const) {
+      writeFileSync(bad, block)
+      for (const verb of verbs) {
+        const refused = await cli(...verb, '--x', x, '--dense', bad)
+        expect(refused, `${name}, ${verb[0]}`).toMatchObject({
+          code: 1,
+          stderr: expect.stringMatching(reason),
+        })
+      }
+    }
+    expect([existsSync(place('no.npz')), existsSync(place('no.aquila'))]).toEqual([false, false])
+  })
+
   it('speaks to people too', async () => {
     const trained = await cli('train', '--x', x, '--y', y, '--out', place('h.aquila'))
     expect(trained.stderr.split('\n')[0]).toMatch(/^600 rows, 140 features, 40 labels; forecast: /)
