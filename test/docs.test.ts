@@ -45,12 +45,15 @@ describe.each(pages)('%s', (page) => {
   })
 })
 
-/** Code blocks of a text. */
+/** Code blocks of a text; a block of text right behind one is what it prints. */
 const codeOf = (page: string, text: string) =>
-  [...text.matchAll(/^```[jt]s\n([\s\S]*?)^```$/gm)].map(([, code], i) => ({
-    name: `${page}, block ${i + 1}`,
-    code: code as string,
-  }))
+  [...text.matchAll(/^```[jt]s\n([\s\S]*?)^```$(?:\n\n```text\n([\s\S]*?)^```$)?/gm)].map(
+    ([, code, printed], i) => ({
+      name: `${page}, block ${i + 1}`,
+      code: code as string,
+      printed,
+    }),
+  )
 
 // The facade's examples hold no types: they run as they are, without the stars of their comments.
 const facade = readdirSync(join(root, 'ts'))
@@ -71,7 +74,7 @@ describe('code blocks of the guides and of the facade', () => {
     await (await XLinear.train(x, y, { labelNames, tree: { maxLeaf: 8 } })).save(join(dir, 'model.aquila'))
   })
 
-  it.each(blocks)('$name runs', async ({ code }) => {
+  it.each(blocks)('$name runs', async ({ code, printed }) => {
     // Blocks may declare `top` or `labels` for themselves: what is given stands in a scope outside theirs.
     const prelude = `import * as aquila from ${JSON.stringify(join(root, 'dist/index.js'))}
       const given = { model: await aquila.XLinear.open('model.aquila') }
@@ -80,9 +83,10 @@ describe('code blocks of the guides and of the facade', () => {
       Object.assign(globalThis, aquila, given)
       await import('./block.mjs')`
     writeFileSync(join(dir, 'prelude.mjs'), prelude)
-    writeFileSync(join(dir, 'block.mjs'), code)
+    writeFileSync(join(dir, 'block.mjs'), code.replace(/^import .* from 'aquila-xmc'$/m, ''))
     const ended = await start([join(dir, 'prelude.mjs')], { cwd: dir }).ended
     expect(ended).toMatchObject({ code: 0 })
+    if (printed !== undefined) expect(ended.stdout).toBe(printed)
     // Where a comment says what is printed, that is printed.
     for (const [, text = ''] of code.matchAll(/console\.log\(.*\) ?\) \/\/ ([A-Z_]{4,})$/gm))
       expect(ended.stdout).toContain(text)

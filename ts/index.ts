@@ -35,6 +35,7 @@ export {
   Features,
   type SparseRow,
 } from './matrix.js'
+export type { Leaf, Meanings, MeaningsOptions, Telling } from './meanings.js'
 export {
   type AtK,
   type EvaluateOptions,

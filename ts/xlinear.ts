@@ -15,6 +15,7 @@ import {
   optionalCsr,
   rowOf,
 } from './matrix.js'
+import type { Meanings, MeaningsOptions } from './meanings.js'
 import type { ModelHandle, Report as NativeReport } from './native/binding.cjs'
 import { native } from './native.js'
 import {
@@ -43,6 +44,8 @@ export interface TrainOptions extends TrainParameters {
   negatives?: Csr | undefined
   /** One name for each label, kept in the model. */
   labelNames?: readonly string[] | undefined
+  /** One name for each feature, such as its word, kept in the model; those of a dense block last. */
+  featureNames?: readonly string[] | undefined
   /** Any JSON value, kept in the model. */
   metadata?: unknown
 }
@@ -125,22 +128,23 @@ export interface OpenOptions {
   verify?: boolean | undefined
 }
 
-function namesOf(value: unknown): string[] | undefined {
+function namesOf(value: unknown, option: string): string[] | undefined {
   if (value === undefined) return undefined
-  if (!Array.isArray(value)) throw expected('an array of strings', 'labelNames', value)
+  if (!Array.isArray(value)) throw expected('an array of strings', option, value)
   for (const [i, name] of value.entries())
-    if (typeof name !== 'string') throw expected('a string', `labelNames[${i}]`, name)
+    if (typeof name !== 'string') throw expected('a string', `${option}[${i}]`, name)
   return value as string[]
 }
 
 /** Options of a training apart: parameters, what is kept in the model, a tree, label vectors. */
 function trainInputs(options: Record<string, unknown>) {
-  const { labelTree, labelVectors, labelNames, metadata, ...params } = options
-  const names = namesOf(labelNames)
+  const { labelTree, labelVectors, labelNames, featureNames, metadata, ...params } = options
+  const [names, words] = [namesOf(labelNames, 'labelNames'), namesOf(featureNames, 'featureNames')]
   return {
     params,
     inputs: {
       ...(names && { labelNames: names }),
+      ...(words && { featureNames: words }),
       ...(metadata !== undefined && { metadata: JSON.stringify(metadata) }),
     },
     tree: optionalTree(labelTree, 'labelTree'),
@@ -329,6 +333,29 @@ export class XLinear {
     if (!this.#native.isOpen || !this.#labelNames)
       this.#labelNames = Object.freeze(attempt(() => this.#native.labelNames()))
     return this.#labelNames
+  }
+
+  /** The name of one feature, or `undefined` where the model has none. */
+  featureName(feature: number): string | undefined {
+    const id = integer(feature ?? null, 'feature', 0, 2 ** 32 - 1, 0)
+    return attempt(() => this.#native.featureName(id)) ?? undefined
+  }
+
+  /**
+   * What labels mean in each of the leaves that they hang under: who their neighbours are there, and which features tell
+   * them from these. Without `labels`, of all labels that hang under several leaves.
+   */
+  async meanings(options?: MeaningsOptions, call?: CallOptions): Promise<Meanings[]> {
+    const found = await run(call, this.meanings, (control) => {
+      const given = optionsOf(options)
+      only(given, ['labels', 'features'])
+      const features = integer(given.features, 'features', 0, 2 ** 32 - 1, 10)
+      return this.#native.meanings(labelsOf(given.labels, 'labels'), features, control)
+    })
+    return found.map((meanings) => {
+      const name = this.isOpen ? this.labelName(meanings.label) : undefined
+      return { ...meanings, ...(name !== undefined && { name }) }
+    })
   }
 
   /** The label tree. */

@@ -1,6 +1,6 @@
 // What the verbs share: values from the command line, output, the end of a failed command.
 
-import { stat } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { dirname } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
@@ -157,6 +157,14 @@ export async function checkTarget(path: string | undefined): Promise<void> {
 
 /** What `--dense` is. */
 export const DENSE = 'dense block beside the sparse rows, or alone'
+
+/** Names from a file, one a line; none without a file. */
+export async function readNames(path: string | undefined): Promise<string[] | undefined> {
+  if (path === undefined) return undefined
+  const lines = (await readFile(path, 'utf8')).split(/\r?\n/)
+  if (lines.at(-1) === '') lines.pop()
+  return lines
+}
 
 /** Where rows come from. */
 export interface RowsOptions {

@@ -33,6 +33,12 @@ for (const add of [
 ])
   add(program)
 
+// Whoever reads what we print may have seen enough, as `head` has: no error of ours.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit(0)
+})
+
 try {
   await program.parseAsync()
 } catch (error) {

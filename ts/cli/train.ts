@@ -23,6 +23,7 @@ import {
   progress,
   type RowsOptions,
   readGroups,
+  readNames,
   readRows,
   size,
 } from './common.js'
@@ -37,6 +38,7 @@ interface Options extends RowsOptions {
   memoryLimit: number
   tree?: string
   labels?: string
+  featureNames?: string
   threads: number
   json: boolean
 }
@@ -49,13 +51,6 @@ function parameterHelp(): string {
     return `  ${value.padEnd(32)} ${spec.doc}`
   })
   return `\nParameters for --set, with their defaults:\n${lines.join('\n')}`
-}
-
-async function readNames(path: string): Promise<string[]> {
-  const text = await readFile(path, 'utf8')
-  const lines = text.split(/\r?\n/)
-  if (lines.at(-1) === '') lines.pop()
-  return lines
 }
 
 /** The labels of rows, or those of groups. */
@@ -85,7 +80,10 @@ async function train(options: Options): Promise<void> {
     const parameters = parse(options.set ?? {}, table)
     const labelTree =
       options.tree === undefined ? undefined : LabelTree.fromJson(await readFile(options.tree, 'utf8'))
-    const labelNames = options.labels === undefined ? undefined : await readNames(options.labels)
+    const [labelNames, featureNames] = await Promise.all([
+      readNames(options.labels),
+      readNames(options.featureNames),
+    ])
 
     if (!json) {
       const { cols } = 'y' in known ? known.y : known.bags
@@ -96,7 +94,7 @@ async function train(options: Options): Promise<void> {
       process.stderr.write(`${x.rows} rows, ${x.cols} features, ${cols} labels${expects}\n`)
     }
     const { show, end } = progress(json)
-    const everything = { ...parameters, labelTree, labelNames }
+    const everything = { ...parameters, labelTree, labelNames, featureNames }
     const heavily = { ...call, seed, memoryLimit, onProgress: show }
     const training =
       'y' in known
@@ -157,7 +155,8 @@ export function addTrain(program: Command): void {
         0,
       )
       .option('--tree <file.json>', 'a label tree of your own, as inspect --tree writes it')
-      .option('--labels <file.txt>', 'names of the labels, one a line'),
+      .option('--labels <file.txt>', 'names of the labels, one a line')
+      .option('--feature-names <file.txt>', 'names of the features, such as words, one a line'),
   )
     .addHelpText('after', parameterHelp())
     .action(train)

@@ -9,6 +9,7 @@ pub mod error;
 pub mod io;
 pub mod job;
 pub mod matrix;
+pub mod meanings;
 pub mod metrics;
 pub mod params;
 pub mod query;

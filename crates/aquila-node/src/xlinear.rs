@@ -90,10 +90,24 @@ pub struct RankedArrays {
 /// What training may be given beside rows and labels.
 #[napi(object, object_to_js = false)]
 pub struct Inputs {
-    /// Names of the labels, one a line.
+    /// Names of the labels, one each.
     pub label_names: Option<Vec<String>>,
+    /// Names of the features, one each.
+    pub feature_names: Option<Vec<String>>,
     /// A JSON text to keep with the model.
     pub metadata: Option<String>,
+}
+
+impl Inputs {
+    /// What is kept in the model as it is.
+    fn kept(self) -> TrainInputs {
+        TrainInputs {
+            label_names: self.label_names.unwrap_or_default(),
+            feature_names: self.feature_names.unwrap_or_default(),
+            metadata: self.metadata.unwrap_or_default(),
+            ..TrainInputs::default()
+        }
+    }
 }
 
 /// A trained model.
@@ -123,7 +137,7 @@ impl ModelHandle {
         Self { slot: Rc::new(RefCell::new(Some(model))), counted: 0 }
     }
 
-    fn model(&self) -> Result<Arc<Model>> {
+    pub(crate) fn model(&self) -> Result<Arc<Model>> {
         self.slot.borrow().clone().ok_or_else(|| closed("the model"))
     }
 }
@@ -192,16 +206,13 @@ pub fn train<'env>(
     let params: TrainParams = params::read(&options)?;
     let tree = tree.map(|t| t.tree().clone());
     let (label_vectors, relevance, negatives) = (csr(label_vectors)?, csr(relevance)?, csr(negatives)?);
-    let (label_names, metadata) =
-        (inputs.label_names.unwrap_or_default(), inputs.metadata.unwrap_or_default());
     let work = move |control: &aquila::Control| {
         let inputs = TrainInputs {
             tree,
             label_vectors: owned(label_vectors),
             relevance: owned(relevance),
             negatives: owned(negatives),
-            label_names,
-            metadata,
+            ..inputs.kept()
         };
         engine::train(&x, y.sparse(), &params, inputs, control)
     };
@@ -226,12 +237,9 @@ pub fn train_groups<'env>(
     let params: LearnParams = params::read(&options)?;
     let tree = tree.map(|t| t.tree().clone());
     let label_vectors = csr(label_vectors)?;
-    let (label_names, metadata) =
-        (inputs.label_names.unwrap_or_default(), inputs.metadata.unwrap_or_default());
     let work = move |control: &aquila::Control| {
         let groups = Groups::from_memberships(groups.sparse())?;
-        let label_vectors = owned(label_vectors);
-        let inputs = TrainInputs { tree, label_vectors, label_names, metadata, ..TrainInputs::default() };
+        let inputs = TrainInputs { tree, label_vectors: owned(label_vectors), ..inputs.kept() };
         learn(&x, &groups, bags.sparse(), &params, inputs, control)
     };
     job::run(env, "train", control, work, |env, (model, report)| Ok(trained(&env, model, report)))
@@ -307,8 +315,8 @@ fn scope(model: &Model, allowed: Option<Vec<u32>>, chosen: Option<Arc<Features>>
     }
 }
 
-fn read_allowed(allowed: Option<Unknown<'_>>) -> Result<Option<Vec<u32>>> {
-    allowed.map(|a| Numbers::read(&a, "allowed")?.to_whole("allowed")).transpose()
+pub(crate) fn read_labels(labels: Option<Unknown<'_>>, name: &str) -> Result<Option<Vec<u32>>> {
+    labels.map(|l| Numbers::read(&l, name)?.to_whole(name)).transpose()
 }
 
 #[napi]
@@ -354,6 +362,12 @@ impl ModelHandle {
         Ok(self.model()?.info().parts.label_names)
     }
 
+    /// The name of one feature, where the model has names.
+    #[napi(catch_unwind)]
+    pub fn feature_name(&self, feature: u32) -> Result<Option<String>> {
+        Ok(self.model()?.feature_name(feature).map(str::to_owned))
+    }
+
     /// The tree.
     #[napi(catch_unwind)]
     pub fn tree(&self) -> Result<TreeHandle> {
@@ -373,7 +387,7 @@ impl ModelHandle {
     ) -> Result<Object<'env>> {
         let (model, x) = (self.model()?, x.features()?);
         let params: PredictParams = params::read(&options)?;
-        let (allowed, chosen) = (read_allowed(allowed)?, csr(chosen)?);
+        let (allowed, chosen) = (read_labels(allowed, "allowed")?, csr(chosen)?);
         let work = move |control: &aquila::Control| {
             let scope = scope(&model, allowed, chosen)?;
             let ranked = model.predict(&x, &params, &scope, control)?;
@@ -397,7 +411,7 @@ impl ModelHandle {
         let mut params: PredictParams = params::read(&options)?;
         // No answer is longer than the number of labels, and the result arrays need be no longer either.
         params.k = params.k.min(model.labels().max(1) as u32);
-        let scope = scope(&model, read_allowed(allowed)?, None).js()?;
+        let scope = scope(&model, read_labels(allowed, "allowed")?, None).js()?;
         query::open(env, Rc::clone(&self.slot), params, scope)
     }
 

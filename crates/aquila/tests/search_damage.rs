@@ -42,6 +42,7 @@ fn use_it(bytes: Vec<u8>, made: &Made, x: &aquila::Features) -> Result<(), aquil
     let control = Control::with_threads(1);
     let allowed = Scope::Allowed(model.allow(&labels)?);
     model.predict(x, &params, &allowed, &control)?;
+    model.meanings(&labels[..labels.len().min(4)], 2, &control)?;
     let n = labels.len();
     let indptr = (0..=x.rows()).map(|i| i * n).collect();
     let chosen =

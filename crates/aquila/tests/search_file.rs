@@ -62,6 +62,7 @@ fn parts_come_back() {
         features: 3,
         seed: u64::MAX,
         label_names: vec!["ein".into(), String::new(), "δύο \u{1f985}".into()],
+        feature_names: vec!["α".into(), String::new(), "word".into()],
         metadata: "{\"a\": [1, 2]}".into(),
         ..ModelParts::default()
     };
@@ -73,9 +74,20 @@ fn parts_come_back() {
     assert_eq!(model.info().parts, parts);
     assert_eq!(model.label_name(2), Some("δύο \u{1f985}"));
     assert_eq!(model.label_name(3), None);
-    parts.label_names.pop();
-    let e = Model::assemble(parts, &tree, format, vec![], &Control::default()).unwrap_err();
-    assert_eq!(e.code(), ErrorCode::ShapeMismatch);
+    assert_eq!(
+        (model.feature_name(0), model.feature_name(2), model.feature_name(3)),
+        (Some("α"), Some("word"), None)
+    );
+    let bare = ModelParts { feature_names: Vec::new(), ..parts.clone() };
+    let bare = Model::assemble(bare, &tree, format, vec![], &Control::default()).unwrap();
+    assert_eq!((bare.feature_name(0), bare.label_name(0)), (None, Some("ein")));
+    let mut few = parts.clone();
+    few.label_names.pop();
+    parts.feature_names.pop();
+    for wrong in [few, parts] {
+        let e = Model::assemble(wrong, &tree, format, vec![], &Control::default()).unwrap_err();
+        assert_eq!(e.code(), ErrorCode::ShapeMismatch);
+    }
 }
 
 #[test]

@@ -46,6 +46,8 @@ fn what_does_not_fit_is_named() {
     refuse(&x, &y, &p, inputs, ShapeMismatch, &["29 x 5", "30 x 5"]);
     let inputs = TrainInputs { label_names: vec!["one".into()], ..none() };
     refuse(&x, &y, &p, inputs, ShapeMismatch, &["1 label names", "5 columns"]);
+    let inputs = TrainInputs { feature_names: vec!["one".into(); 2], ..none() };
+    refuse(&x, &y, &p, inputs, ShapeMismatch, &["2 feature names", "columns"]);
 
     let mut other = lists(&y);
     other[0] = vec![];

@@ -589,14 +589,17 @@ fn the_smallest_inputs_train() {
 fn the_report_and_the_parts_tell_what_was_done() {
     let (x, y) = separable(15, 100, 10);
     let names: Vec<String> = (0..10).map(|l| format!("label {l}")).collect();
-    let inputs =
-        TrainInputs { label_names: names.clone(), metadata: "{\"a\":1}".into(), ..TrainInputs::default() };
+    let words: Vec<String> = (0..x.cols()).map(|f| format!("word {f}")).collect();
+    let inputs = TrainInputs {
+        label_names: names.clone(),
+        feature_names: words.clone(),
+        metadata: "{\"a\":1}".into(),
+        ..TrainInputs::default()
+    };
     let (model, report) = train(&x, &y, &small(), inputs, &control(2, 77)).unwrap();
     let info = model.info();
-    assert_eq!(
-        (info.parts.label_names, info.parts.metadata.as_str(), info.parts.seed),
-        (names, "{\"a\":1}", 77)
-    );
+    assert_eq!((info.parts.label_names, info.parts.feature_names), (names, words));
+    assert_eq!((info.parts.metadata.as_str(), info.parts.seed), ("{\"a\":1}", 77));
     assert_eq!((info.parts.params, info.features, info.labels), (small(), x.cols(), 10));
     let parts = [report.label_vectors, report.tree, report.layers, report.layout];
     assert!(parts.iter().all(|s| *s >= 0.0) && parts.iter().sum::<f64>() <= report.total + 1e-3);

@@ -61,6 +61,10 @@ pub(crate) enum Kind {
     Panel = 12,
     /// Of a layer with byte panels: what each column's dense weights are multiplied with, f32.
     Scales = 13,
+    /// Where each feature's name begins in their names, u64, and their length.
+    FeatureNameStarts = 14,
+    /// All feature names, UTF-8.
+    FeatureNames = 15,
 }
 
 /// The bytes of a model: held or mapped.

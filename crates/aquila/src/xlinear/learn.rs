@@ -115,7 +115,14 @@ impl Learner<'_> {
     /// Which parents of layer `t` the layers above it, learned in `blocks`, send each row to: the beam's nodes, with
     /// the logarithms of their scores.
     pub fn reached(&self, tree: &LabelTree, t: usize, blocks: &[Block]) -> Result<Ranked> {
-        let parts = ModelParts { label_names: Vec::new(), metadata: String::new(), ..self.parts.clone() };
+        let ModelParts { features, dense, params, seed, .. } = self.parts;
+        let parts = ModelParts {
+            features: *features,
+            dense: *dense,
+            params: params.clone(),
+            seed: *seed,
+            ..ModelParts::default()
+        };
         let top = matcher(tree, t)?;
         let nodes = tree.layers()[t].parents();
         let control = &self.control.quiet();

@@ -6,7 +6,9 @@ mod file;
 mod layers;
 mod layout;
 mod learn;
+mod meanings;
 mod model;
+mod names;
 mod node;
 mod params;
 mod positives;
@@ -20,6 +22,7 @@ mod worker;
 
 pub use block::{Block, LANES};
 pub use dense_codes::DenseCodes;
+pub use meanings::{Leaf, Meanings, Telling};
 pub use model::{Model, ModelInfo, ModelParts, Ranked};
 pub(crate) use node::TrainRows;
 pub use params::{

@@ -2,6 +2,7 @@
 
 use super::file::{self, Bytes, Kind, Sections, Writer};
 use super::layout::{LayerShape, Panels, Shape, first_chunks, lay_out};
+use super::names::{Named, write_starts};
 use super::tables::{Directory, LayerTables, U32s};
 use super::{Block, DenseCodes, Merge, TrainParams, WeightFormat, WeightKind};
 use crate::control::Control;
@@ -51,6 +52,8 @@ pub struct ModelParts {
     pub seed: u64,
     /// One name a label, or none at all.
     pub label_names: Vec<String>,
+    /// One name a feature, or none at all.
+    pub feature_names: Vec<String>,
     /// Whatever the user wants to keep with the model: a JSON text.
     pub metadata: String,
 }
@@ -111,9 +114,8 @@ impl Model {
         if parts.features > u32::MAX as usize {
             fail!(InvalidArgument, "{} features pass the limit of {}", parts.features, u32::MAX);
         }
-        if !parts.label_names.is_empty() && parts.label_names.len() != tree.labels() {
-            fail!(ShapeMismatch, "{} label names for {} labels", parts.label_names.len(), tree.labels());
-        }
+        Named::Labels.check(&parts.label_names, tree.labels())?;
+        Named::Features.check(&parts.feature_names, parts.features)?;
         let image = control.install(|| image(&parts, tree, format, blocks, control))??;
         Self::from_bytes(image)
     }
@@ -146,34 +148,23 @@ impl Model {
         file::verify(&self.bytes, &self.sections)
     }
 
-    /// What a user may know of it. Label names are copied: see [`Model::label_name`] for single ones.
+    /// What a user may know of it. Names are copied: see [`Model::label_name`] and [`Model::feature_name`] for single ones.
     pub fn info(&self) -> ModelInfo {
-        let names = self.label_name(0).is_some();
-        let name = |l| self.label_name(l).unwrap_or_default().to_owned();
-        let label_names = if names { (0..self.labels as u32).map(name).collect() } else { Vec::new() };
+        let label_names = self.names(Named::Labels);
+        let feature_names = self.names(Named::Features);
         ModelInfo {
             features: self.features,
             dense: self.dense.cols(),
             labels: self.labels,
             slots: self.slots,
-            several: if self.one_slot() { 0 } else { self.slots_of().several() },
+            several: if self.one_slot() { 0 } else { self.slots_of().several().count() },
             layers: self.shape.layers.iter().map(|l| l.columns).collect(),
             weights: self.weights,
             bytes: self.bytes.len() as u64,
             mapped: matches!(self.bytes, Bytes::Mapped(_)),
             version: file::VERSION,
-            parts: ModelParts { label_names, ..self.parts.clone() },
+            parts: ModelParts { label_names, feature_names, ..self.parts.clone() },
         }
-    }
-
-    /// The name of a label, where the model has names.
-    pub fn label_name(&self, label: u32) -> Option<&str> {
-        let starts = &self.bytes[self.sections.find(Kind::NameStarts, 0)?];
-        let names = &self.bytes[self.sections.find(Kind::Names, 0)?];
-        let (starts, label) = (starts.as_chunks::<8>().0, label as usize);
-        let (from, to) = (starts.get(label)?, starts.get(label + 1)?);
-        let span = u64::from_le_bytes(*from) as usize..u64::from_le_bytes(*to) as usize;
-        std::str::from_utf8(names.get(span)?).ok()
     }
 
     /// The tree, rebuilt from the model's tables.
@@ -223,6 +214,11 @@ impl Model {
     /// Whether rows are scaled to length 1.
     pub(super) fn normalize(&self) -> bool {
         self.parts.params.model.normalize
+    }
+
+    /// The bytes of a section that belongs to no layer, where there is one.
+    pub(super) fn section(&self, kind: Kind) -> Option<&[u8]> {
+        self.sections.find(kind, 0).map(|span| &self.bytes[span])
     }
 
     pub(super) fn area(&self) -> &[u8] {
@@ -352,8 +348,9 @@ impl Model {
             return Err(broken(format!("{labels} labels do not fit {slots} slots")));
         }
         let seed = number(&description, "seed")?;
+        // Names stay where they are: there may be millions.
         let parts =
-            ModelParts { features, dense: dense.cols(), params, seed, label_names: Vec::new(), metadata };
+            ModelParts { features, dense: dense.cols(), params, seed, metadata, ..ModelParts::default() };
         let weights = number(&description, "weightCount")?;
         Ok(Self {
             shape,
@@ -390,7 +387,8 @@ fn image(
     let shape = Shape::of(tree);
     let dense = DenseCodes::new(format.kind(), parts.dense);
     let panels = Panels::take(&shape, tree, dense, &mut blocks)?;
-    let mut writer = Writer::new(6 + (if parts.dense > 0 { 7 } else { 5 }) * shape.layers.len());
+    let whole = 6 + 2 * usize::from(!parts.feature_names.is_empty());
+    let mut writer = Writer::new(whole + (if parts.dense > 0 { 7 } else { 5 }) * shape.layers.len());
     let laid = writer.section(Kind::Weights, 0, |image| {
         lay_out(&shape, tree, parts.features - parts.dense, format.bytes(), blocks, control, image)
     })?;
@@ -439,18 +437,12 @@ fn image(
             put(Kind::Nodes, t, &mut numbers(&nodes))?;
         }
     }
-    if !parts.label_names.is_empty() {
-        put(Kind::NameStarts, 0, &mut |image| {
-            let mut at = 0u64;
-            image.extend_from_slice(&at.to_le_bytes());
-            for name in &parts.label_names {
-                at += name.len() as u64;
-                image.extend_from_slice(&at.to_le_bytes());
-            }
-        })?;
-        put(Kind::Names, 0, &mut |image| {
-            parts.label_names.iter().for_each(|n| image.extend_from_slice(n.as_bytes()));
-        })?;
+    for (of, names) in [(Named::Labels, &parts.label_names), (Named::Features, &parts.feature_names)] {
+        if !names.is_empty() {
+            let (starts, all) = of.kinds();
+            put(starts, 0, &mut |image| write_starts(names, image))?;
+            put(all, 0, &mut |image| names.iter().for_each(|n| image.extend_from_slice(n.as_bytes())))?;
+        }
     }
     if !parts.metadata.is_empty() {
         put(Kind::Metadata, 0, &mut |image| image.extend_from_slice(parts.metadata.as_bytes()))?;

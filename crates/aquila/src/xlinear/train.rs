@@ -32,6 +32,8 @@ pub struct TrainInputs {
     pub negatives: Option<Csr>,
     /// One name a label, or none at all.
     pub label_names: Vec<String>,
+    /// One name a feature, those of a dense block last, or none at all.
+    pub feature_names: Vec<String>,
     /// Whatever the user wants to keep with the model: a JSON text.
     pub metadata: String,
 }
@@ -122,8 +124,12 @@ fn check(x: &Features, y: &Csr, params: &TrainParams, inputs: &TrainInputs) -> R
     {
         fail!(ShapeMismatch, "negatives are {} x {} but must be {rows} x {labels}", n.rows(), n.cols());
     }
-    if !inputs.label_names.is_empty() && inputs.label_names.len() != labels {
-        fail!(ShapeMismatch, "there are {} label names but y has {labels} columns", inputs.label_names.len());
+    for (names, what, of, count) in
+        [(&inputs.label_names, "label", "y", labels), (&inputs.feature_names, "feature", "x", x.cols())]
+    {
+        if !names.is_empty() && names.len() != count {
+            fail!(ShapeMismatch, "there are {} {what} names but {of} has {count} columns", names.len());
+        }
     }
     Ok(())
 }
@@ -168,6 +174,7 @@ fn run(
         params: params.clone(),
         seed: control.seed,
         label_names: inputs.label_names,
+        feature_names: inputs.feature_names,
         metadata: inputs.metadata,
     };
     let learner = Learner {

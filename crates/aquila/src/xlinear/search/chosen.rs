@@ -19,9 +19,9 @@ pub(in crate::xlinear) struct SlotsOf {
 }
 
 impl SlotsOf {
-    /// How many labels have more than one slot.
-    pub fn several(&self) -> usize {
-        self.begins.windows(2).filter(|w| w[1] - w[0] > 1).count()
+    /// The labels with more than one slot.
+    pub fn several(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..).zip(self.begins.windows(2)).filter(|(_, w)| w[1] - w[0] > 1).map(|(label, _)| label)
     }
 
     /// The layers and columns of a label's slots; none of a label that a damaged table makes up.
@@ -60,7 +60,7 @@ impl Model {
     }
 
     /// The column of the layer above whose children column `column` of layer `t > 0` is among.
-    fn above(&self, t: usize, column: u32) -> Option<u32> {
+    pub(in crate::xlinear) fn above(&self, t: usize, column: u32) -> Option<u32> {
         let parent = self.starts(t).at_most(column).checked_sub(1)?;
         match self.nodes(t - 1) {
             None => Some(parent as u32),

@@ -36,7 +36,9 @@ mod predict;
 mod scope;
 mod searcher;
 mod several;
+mod weights;
 
 pub(super) use chosen::SlotsOf;
 pub use scope::{Allowed, Scope};
 pub use searcher::Searcher;
+pub(super) use weights::{Column, Sum, Weights};
