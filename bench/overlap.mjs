@@ -1,156 +1,312 @@
-// Overlapping leaves on a set whose labels have two meanings by construction: copies 1 to 4, with and without the
-// update, against further leaves dealt at random.
+// Labels under several leaves, the experiments of the paper on label disentanglement: real labels by the number of
+// leaves, fused labels, homonyms made to measure. See README.md beside this file.
 //
-// Topics have words of their own and labels of one meaning; a label of two meanings stands for something in each of two
-// topics, with other words in each. It counts as separated if its leaves are of both topics: the topic of a leaf is that
-// of most of its labels of one meaning.
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+//   node bench/overlap.mjs --features DIR [--sets a,b] [--seeds 3] [--parts copies,fused,homonyms]
+
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { root } from '../scripts/lib/run.mjs'
 import { built } from './lib/built.mjs'
-import { commit, machine, today } from './lib/machine.mjs'
-import { pick, shuffled, stream } from './lib/random.mjs'
+import { command, count, list, optionsOf, Refusal, say } from './lib/command.mjs'
+import { fuse, fused, labelsOf, MODES, vectorsOf } from './lib/fused.mjs'
+import {
+  clones,
+  dealt,
+  draw,
+  labelCount,
+  SHAPE,
+  separated,
+  topicsOf,
+  variationOfInformation,
+} from './lib/homonyms.mjs'
+import { markdown, pictures } from './lib/overlap-report.mjs'
+import { stream } from './lib/random.mjs'
+import { circumstances, record } from './lib/record.mjs'
+import { RANKS } from './lib/score.mjs'
+import { file, PARTS, setsOf } from './lib/sets.mjs'
 
-const { values: given } = parseArgs({
-  options: { out: { type: 'string' }, seeds: { type: 'string', default: '0,1,2' } },
+const USAGE = `Labels under several leaves, on the sets of a folder: NAME.{X,Y}.{trn,tst}.npz.
+
+  node bench/overlap.mjs --features DIR [options]
+
+  --features DIR   the folder of the sets
+  --sets a,b       only these sets (default: all of the folder that have 500 to 100,000 labels)
+  --parts a,b      of copies, fused, homonyms (default: all)
+  --seeds N        seeds 0 to N − 1 (default: 3)
+  --fused-seeds N  as many for fused labels (default: 1)
+  --copies N       up to so many leaves a label (default: 6)
+  --threads N      threads (default: 2)
+  --out DIR        where results go (default: bench/results)
+  --name NAME      the second part of their names (default: overlap)`
+
+const SECTIONS = ['copies', 'fused', 'homonyms']
+const SIZES = [2, 4, 8]
+/** Sets of fewer labels have no use for further leaves; those of more take hours. */
+const [LEAST, MOST] = [500, 100_000]
+
+function read() {
+  const values = optionsOf({
+    features: { type: 'string' },
+    sets: { type: 'string' },
+    parts: { type: 'string', default: SECTIONS.join(',') },
+    seeds: { type: 'string', default: '3' },
+    'fused-seeds': { type: 'string', default: '1' },
+    copies: { type: 'string', default: '6' },
+    threads: { type: 'string', default: '2' },
+    out: { type: 'string', default: join(root, 'bench/results') },
+    name: { type: 'string', default: 'overlap' },
+  })
+  if (!values) return undefined
+  const parts = list(values.parts, SECTIONS, 'parts')
+  const { features, name } = values
+  if (features === undefined && parts.some((part) => part !== 'homonyms'))
+    throw new Refusal('Expected --features DIR; --help tells more')
+  if (features !== undefined && !existsSync(features)) throw new Refusal(`${features}: no such folder`)
+  const there = features === undefined ? [] : setsOf(features)
+  if (!/^[\w.-]+$/.test(name)) throw new Refusal('Expected letters, digits, dots and dashes for --name')
+  return {
+    features: features && resolve(features),
+    sets: values.sets === undefined ? undefined : list(values.sets, there, 'sets'),
+    there,
+    parts,
+    seeds: count(values, 'seeds', 1),
+    fusedSeeds: count(values, 'fused-seeds', 1),
+    copies: count(values, 'copies', 2),
+    threads: count(values, 'threads', 1),
+    out: resolve(values.out),
+    name,
+  }
+}
+
+/** What a reader types for the same results; folders of this machine say nothing to them. */
+const commandOf = ({ sets, parts, seeds, fusedSeeds, copies, threads }) =>
+  [
+    `node bench/overlap.mjs --features DIR${sets ? ` --sets ${sets.join(',')}` : ''} --parts ${parts.join(',')}`,
+    `--seeds ${seeds} --fused-seeds ${fusedSeeds} --copies ${copies} --threads ${threads}`,
+  ].join(' ')
+
+/**
+ * What sets of this many labels are trained with: of a few hundred labels a search enters all leaves unless they are
+ * small, and then there is room for more labels in each.
+ */
+const settings = (labels) =>
+  labels < 2000
+    ? { tree: { maxLeaf: Math.max(4, Math.min(16, Math.floor(labels / 32))) }, leafCap: 4 }
+    : { tree: {}, leafCap: 2 }
+
+const rounded = (value, digits = 4) => Number(value.toFixed(digits))
+
+/** The time of a prediction is the best of that many. */
+const REPEATS = 3
+
+/** Trains and asks once. The tree comes along as JSON: models are not kept. */
+async function measure({ XLinear, evaluate }, { x, y, xt, yt }, options, { seed, threads }) {
+  const model = await XLinear.train(x, y, options, { seed, threads })
+  let best = Number.POSITIVE_INFINITY
+  let top
+  for (let i = 0; i < REPEATS; i++) {
+    const since = performance.now()
+    top = await model.predict(xt, { k: Math.max(...RANKS), beam: 10 }, { threads })
+    best = Math.min(best, performance.now() - since)
+  }
+  const { precision } = await evaluate(top, yt, { k: RANKS })
+  const { slots, several, bytes } = model.info
+  const tree = JSON.parse(model.tree().toJson())
+  const run = {
+    precision: RANKS.map((k) => rounded(100 * precision[k])),
+    seconds: rounded(model.report.seconds.total),
+    msPerRow: rounded(best / xt.rows, 6),
+    slots,
+    several,
+    bytes,
+  }
+  model.close()
+  return { run, tree }
+}
+
+/** As many further slots as the model of two copies has, dealt at random: the control of the paper's A.8. */
+const control = (library, tree, labels, more, seed) => ({
+  labelTree: library.LabelTree.fromJson(
+    JSON.stringify({ ...tree, root: dealt(tree.root, labels, more, stream(seed, 1)) }),
+  ),
 })
-const { Csr, LabelTree, XLinear, evaluate } = await built()
 
-const [TOPICS, SINGLE, DOUBLE] = [60, 20, 600]
-const LABELS = TOPICS * SINGLE + DOUBLE
-const WORDS = TOPICS * 10 + (TOPICS * SINGLE + 2 * DOUBLE) * 3
-
-function matrix(rows, cols) {
-  const indptr = Uint32Array.from([
-    0,
-    ...rows.map(
-      (
-        (sum) => (r) =>
-          (sum += r.length)
-      )(0),
-    ),
-  ])
-  return Csr.from({
-    rows: rows.length,
-    cols,
-    indptr,
-    indices: Uint32Array.from(rows.flat()),
-    values: new Float32Array(indptr.at(-1)).fill(1),
-  })
-}
-
-/** Rows of one topic each, two labels a row; `topics` are the two of each label of two meanings. */
-function draw(next, topics, count) {
-  const of = Array.from({ length: TOPICS }, (_, t) =>
-    Array.from({ length: SINGLE }, (_, i) => [t * SINGLE + i, t * SINGLE + i]),
+const tell = (what, { precision, seconds, msPerRow }) =>
+  say(
+    `${what}: P@1/3/5 ${precision.map((v) => v.toFixed(2)).join('/')}, ${seconds.toFixed(2)} s, ${(1000 * msPerRow).toFixed(1)} µs a row`,
   )
-  topics.forEach((pair, d) => {
-    pair.forEach((t, side) => {
-      of[t].push([TOPICS * SINGLE + d, TOPICS * SINGLE + 2 * d + side])
-    })
-  })
-  const [x, y] = [[], []]
-  for (let i = 0; i < count; i++) {
-    const topic = pick(next, TOPICS)
-    const [words, labels] = [new Set(), new Set()]
-    for (let j = 0; j < 4; j++) words.add(topic * 10 + pick(next, 10)).add(pick(next, WORDS))
-    for (let j = 0; j < 2; j++) {
-      const [label, meaning] = of[topic][pick(next, of[topic].length)]
-      labels.add(label)
-      for (let k = 0; k < 2; k++) words.add(TOPICS * 10 + meaning * 3 + pick(next, 3))
+
+/** Real labels: 1 to `copies` leaves; two of them without the update, and dealt at random. */
+async function byCopies(library, name, matrices, options, add) {
+  const { tree, leafCap } = settings(matrices.y.cols)
+  for (let seed = 0; seed < options.seeds; seed++) {
+    const call = { seed, threads: options.threads }
+    const one = async (variant, more) => {
+      const found = await measure(library, matrices, { tree, ...more }, call)
+      tell(`${name} seed ${seed}, ${variant}`, found.run)
+      await add({ seed, variant, ...found.run })
+      return found
     }
-    x.push([...words].sort((a, b) => a - b))
-    y.push([...labels].sort((a, b) => a - b))
-  }
-  return { x: matrix(x, WORDS), y: matrix(y, LABELS) }
-}
-
-const leavesOf = (node) => (Array.isArray(node[0]) ? node.flatMap(leavesOf) : [node])
-
-function separated(tree, topics) {
-  const at = Array.from({ length: LABELS }, () => new Set())
-  for (const leaf of leavesOf(JSON.parse(tree.toJson()).root)) {
-    const votes = new Map()
-    for (const l of leaf) {
-      const t = Math.floor(l / SINGLE)
-      if (l < TOPICS * SINGLE) votes.set(t, (votes.get(t) ?? 0) + 1)
+    // A cap below the number of copies would be the bound, and not the copies.
+    const overlap = (copies, update = true) => ({ copies, update, leafCap: Math.max(leafCap, copies) })
+    const plain = await one('1', {})
+    for (let copies = 2; copies <= options.copies; copies++) {
+      const { run } = await one(String(copies), { overlap: overlap(copies) })
+      if (copies > 2) continue
+      await one('2, no update', { overlap: overlap(2, false) })
+      const more = run.slots - plain.run.slots
+      await one('2, at random', control(library, plain.tree, matrices.y.cols, more, seed))
     }
-    const [topic] = [...votes].sort((a, b) => b[1] - a[1])[0] ?? []
-    for (const l of leaf) at[l].add(topic)
   }
-  return topics.filter((pair, d) => pair.every((t) => at[TOPICS * SINGLE + d].has(t))).length
 }
 
-/** The plain tree with as many further slots as the overlapping one has, dealt at random. */
-function dealt(next, plain, slots) {
-  const json = JSON.parse(plain.toJson())
-  const leaves = leavesOf(json.root)
-  for (let left = slots - LABELS; left > 0; ) {
-    const [leaf, label] = [leaves[pick(next, leaves.length)], pick(next, LABELS)]
-    if (!leaf.includes(label)) left -= leaf.push(label) && 1
+/** Fused labels: each mode and size, without and with a second leaf. */
+async function byFusing(library, name, matrices, options, add) {
+  const { Csr } = library
+  for (let seed = 0; seed < options.fusedSeeds; seed++) {
+    const call = { seed, threads: options.threads }
+    const vectors = await vectorsOf(library, matrices.x, matrices.y, call)
+    for (const k of SIZES)
+      for (const mode of MODES) {
+        const to = await fuse(library, vectors, mode, k, stream(seed, k), call)
+        const [y, yt] = [fused(Csr, matrices.y, to), fused(Csr, matrices.yt, to)]
+        const { tree, leafCap } = settings(y.cols)
+        const both = []
+        for (const more of [{}, { overlap: { copies: 2, leafCap } }]) {
+          const { run } = await measure(library, { ...matrices, y, yt }, { tree, ...more }, call)
+          tell(`${name} seed ${seed}, ${mode}, ${k} fused${both.length ? ', 2 copies' : ''}`, run)
+          both.push(run)
+        }
+        await add({ seed, mode, k, labels: y.cols, without: both[0], with: both[1] })
+        y.close()
+        yt.close()
+      }
+    vectors.close()
   }
-  return LabelTree.fromJson(JSON.stringify(json))
 }
 
-const variants = [
-  ['none', { copies: 1 }],
-  ['2 copies', { copies: 2 }],
-  ['2 copies, no update', { copies: 2, update: false }],
-  ['2 copies, average', { copies: 2, merge: 'average' }],
-  ['2 copies, max', { copies: 2, merge: 'max' }],
-  ['2 copies, sum', { copies: 2, merge: 'sum' }],
-  ...[3, 4, 5, 6].map((copies) => [`${copies} copies`, { copies, leafCap: copies }]),
-  ['as many at random', undefined],
-]
-const sums = new Map()
-const seeds = given.seeds.split(',').map(Number)
-for (const seed of seeds) {
-  const next = stream(seed)
-  const topics = Array.from({ length: DOUBLE }, () => [...shuffled(next, TOPICS).slice(0, 2)])
-  const [train, test] = [draw(next, topics, 20000), draw(next, topics, 5000)]
-  let plain
-  let slots
-  for (const [name, overlap] of variants) {
-    const tree = { maxLeaf: 30 }
-    const options = overlap ? { tree, overlap } : { labelTree: dealt(next, plain, slots) }
-    const model = await XLinear.train(train.x, train.y, options, { seed, threads: 2 })
-    if (name === 'none') plain = model.tree()
-    if (name === '2 copies') slots = model.info.slots
-    const start = performance.now()
-    const top = await model.predict(test.x, { k: 5 }, { threads: 2 })
-    const ms = performance.now() - start
-    const { precision } = await evaluate(top, test.y, { k: [1, 2, 5] })
-    const found = [1, 2, 5].map((k) => 100 * precision[k])
-    const row = [
-      ...found,
-      separated(model.tree(), topics),
-      model.info.slots,
-      model.report.seconds.total,
-      ms / 5,
-    ]
-    const sum = sums.get(name) ?? row.map(() => 0)
-    sums.set(
-      name,
-      sum.map((v, i) => v + row[i] / seeds.length),
+/**
+ * How well the leaves of homonyms tell their meanings, in bits of variation of information, the mean over the test rows
+ * of homonyms: the topic of a row against the leaf in which the homonym scores best. To see single leaves, each slot
+ * becomes a label of its own; the rows of a label are those of all its slots, so the classifiers are the same.
+ */
+async function variation({ Csr, LabelTree, XLinear }, shape, { train, test }, tree, { seed, threads }) {
+  const first = shape.topics * shape.single
+  const { root: parts, was } = clones(tree.root)
+  const slots = Array.from({ length: labelCount(shape) }, () => [])
+  for (const [slot, label] of was.entries()) slots[label].push(slot)
+  const split = (y, keep) => {
+    const rows = Array.from({ length: y.rows }, (_, i) =>
+      [...y.row(i).indices]
+        .filter(keep)
+        .flatMap((label) => slots[label])
+        .sort((a, b) => a - b),
     )
+    return labelsOf(Csr, rows, was.length)
+  }
+  const labelTree = LabelTree.fromJson(JSON.stringify({ ...tree, labels: was.length, root: parts }))
+  const model = await XLinear.train(
+    train.x,
+    split(train.y, () => true),
+    { labelTree },
+    { seed, threads },
+  )
+  const chosen = split(test.y, (label) => label >= first)
+  const top = await model.predict(test.x, { chosen, k: was.length }, { threads })
+  model.close()
+  const pairs = Array.from({ length: shape.homonyms }, () => [])
+  for (const [i, topic] of test.topicOf.entries()) {
+    const best = new Map()
+    // Best first: a label's first slot is its best.
+    for (const slot of top.row(i).labels) if (!best.has(was[slot])) best.set(was[slot], slot)
+    for (const [label, slot] of best) pairs[label - first].push([topic, slot])
+  }
+  const rows = pairs.reduce((sum, of) => sum + of.length, 0)
+  return pairs.reduce((sum, of) => sum + (of.length / rows) * variationOfInformation(of), 0)
+}
+
+/** Homonyms: how many were separated, and what that is worth. */
+async function byMeaning(library, shape, options, add) {
+  const tree = { maxLeaf: 30 }
+  const variants = [
+    ['1', {}],
+    ...Array.from({ length: options.copies - 1 }, (_, i) => i + 2).map((copies) => [
+      String(copies),
+      { overlap: { copies, leafCap: Math.max(2, copies) } },
+    ]),
+    ['2, no update', { overlap: { copies: 2, update: false } }],
+    ...['average', 'max', 'sum'].map((merge) => [`2, ${merge}`, { overlap: { copies: 2, merge } }]),
+  ]
+  for (let seed = 0; seed < options.seeds; seed++) {
+    const call = { seed, threads: options.threads }
+    const next = stream(seed)
+    const meant = topicsOf(shape, next)
+    const [train, test] = [20_000, 5_000].map((rows) => draw(library.Csr, shape, meant, rows, next))
+    const matrices = { x: train.x, y: train.y, xt: test.x, yt: test.y }
+    const one = async (variant, more) => {
+      const found = await measure(library, matrices, { tree, ...more }, call)
+      tell(`homonyms of ${shape.meanings}, seed ${seed}, ${variant}`, found.run)
+      const bits = await variation(library, shape, { train, test }, found.tree, call)
+      const run = { seed, variant, ...found.run, separated: separated(found.tree.root, shape, meant) }
+      await add({ ...run, variation: rounded(bits) })
+      return found
+    }
+    const found = new Map()
+    for (const [variant, more] of variants) found.set(variant, await one(variant, more))
+    const [plain, two] = [found.get('1'), found.get('2')]
+    const more = two.run.slots - plain.run.slots
+    await one('2, at random', control(library, plain.tree, labelCount(shape), more, seed))
+    for (const matrix of Object.values(matrices)) matrix.close()
   }
 }
 
-const title = ['P@1', 'P@2', 'P@5', 'separated', 'slots', 'train s', 'µs a row']
-const digits = [2, 2, 2, 0, 0, 2, 1]
-const results = [...sums].map(([name, row]) => ({
-  name,
-  ...Object.fromEntries(title.map((t, i) => [t, row[i]])),
-}))
-const lines = [
-  `| overlap | ${title.join(' | ')} |`,
-  `| --- | ${title.map(() => '---:').join(' | ')} |`,
-  ...[...sums].map(([name, row]) => `| ${name} | ${row.map((v, i) => v.toFixed(digits[i])).join(' | ')} |`),
-]
-console.log(lines.join('\n'))
-const out = given.out ?? join(root, `bench/results/${today()}-overlap.json`)
-writeFileSync(
-  out,
-  `${JSON.stringify({ machine: machine(), commit: commit(), labelsOfTwoMeanings: DOUBLE, seeds, results }, null, 2)}\n`,
-)
+await command('overlap', async () => {
+  const options = read()
+  if (!options) return say(USAGE)
+  const library = await built()
+  const { parts, seeds, fusedSeeds, threads } = options
+  const head = circumstances(commandOf(options), library.runtime)
+  const results = { ...head, options: { parts, seeds, fusedSeeds, threads }, sets: [], homonyms: [] }
+  const base = join(options.out, `${results.date}-${options.name}`)
+  const save = () => record(base, { json: `${JSON.stringify(results, null, 1)}\n` })
+  if (parts.includes('homonyms'))
+    for (const meanings of [2, 3]) {
+      const shape = { ...SHAPE, meanings }
+      const runs = []
+      results.homonyms.push({ ...shape, labels: labelCount(shape), runs })
+      await byMeaning(library, shape, options, async (run) => {
+        runs.push(run)
+        await save()
+      })
+    }
+  const real = parts.filter((part) => part !== 'homonyms')
+  for (const name of real.length > 0 ? (options.sets ?? options.there) : []) {
+    const files = PARTS.map((part) => file(options.features, name, part))
+    const [x, y, xt, yt] = await Promise.all(files.map((path) => library.readNpz(path)))
+    if (options.sets || (y.cols >= LEAST && y.cols <= MOST)) {
+      const set = {
+        name,
+        rows: x.rows,
+        testRows: xt.rows,
+        features: x.cols,
+        labels: y.cols,
+        copies: [],
+        fused: [],
+      }
+      results.sets.push(set)
+      const add = (part) => async (run) => {
+        set[part].push(run)
+        await save()
+      }
+      const matrices = { x, y, xt, yt }
+      if (parts.includes('copies')) await byCopies(library, name, matrices, options, add('copies'))
+      if (parts.includes('fused')) await byFusing(library, name, matrices, options, add('fused'))
+    }
+    for (const matrix of [x, y, xt, yt]) matrix.close()
+  }
+  const drawn = pictures(results)
+  for (const [part, svg] of Object.entries(drawn)) await record(`${base}${part}`, { svg })
+  const place = base.slice(base.lastIndexOf('/') + 1)
+  await record(base, { md: markdown(results, place, Object.keys(drawn)) })
+  say(`${base}.{json,md,svg}`)
+})

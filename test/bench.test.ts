@@ -10,7 +10,7 @@ import { generate, shape } from '../bench/lib/generator.mjs'
 import { BEGIN, digits, END, fill, markdown, section, times } from '../bench/lib/report.mjs'
 import { panelsOf, scatter } from '../bench/lib/scatter.mjs'
 import { rankScores, rankTable, score } from '../bench/lib/score.mjs'
-import { folder, root, start } from './helpers.js'
+import { expectWellFormed, folder, root, start } from './helpers.js'
 
 /** Labels of rows as the arrays of a matrix. */
 function labels(rows: number[][]) {
@@ -188,24 +188,6 @@ describe('the texts', () => {
       expect(() => fill(wrong, 'new')).toThrow('Expected the markers')
   })
 })
-
-/** Fails unless the text is one element whose tags all close, with quoted attributes and no stray characters. */
-function expectWellFormed(xml: string) {
-  const open: string[] = []
-  let rest = xml
-  while (rest !== '') {
-    const tag = /^<(\/?)([a-z]+)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>/i.exec(rest)
-    const text = /^[^<]+/.exec(rest)
-    const found = (tag ?? text)?.[0]
-    expect(found, `at ${rest.slice(0, 60)}`).toBeDefined()
-    expect((found as string).replaceAll(/&(amp|lt|gt|quot);/g, '')).not.toContain('&')
-    if (tag?.[1]) expect(open.pop()).toBe(tag[2])
-    else if (tag && !tag[4]) open.push(tag[2] as string)
-    else if (text) expect(open.length > 0 || text[0].trim() === '').toBe(true)
-    rest = rest.slice((found as string).length)
-  }
-  expect(open).toEqual([])
-}
 
 describe('the picture', () => {
   const order = ['aquila', ...results.peers.map(({ name }) => name)]

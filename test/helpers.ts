@@ -211,3 +211,21 @@ export function cli(...args: string[]): Promise<Ended> {
 }
 
 export const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Fails unless the text is one element whose tags all close, with quoted attributes and no stray characters. */
+export function expectWellFormed(xml: string): void {
+  const open: string[] = []
+  let rest = xml
+  while (rest !== '') {
+    const tag = /^<(\/?)([a-z]+)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>/i.exec(rest)
+    const text = /^[^<]+/.exec(rest)
+    const found = (tag ?? text)?.[0]
+    expect(found, `at ${rest.slice(0, 60)}`).toBeDefined()
+    expect((found as string).replaceAll(/&(amp|lt|gt|quot);/g, '')).not.toContain('&')
+    if (tag?.[1]) expect(open.pop()).toBe(tag[2])
+    else if (tag && !tag[4]) open.push(tag[2] as string)
+    else if (text) expect(open.length > 0 || text[0].trim() === '').toBe(true)
+    rest = rest.slice((found as string).length)
+  }
+  expect(open).toEqual([])
+}
