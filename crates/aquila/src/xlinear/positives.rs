@@ -13,6 +13,17 @@ pub struct Positives {
     values: Vec<f32>,
 }
 
+/// Sums the values of each column; the columns ascend.
+fn sum_columns(found: &mut Vec<(u32, u32, f32)>) {
+    found.dedup_by(|b, a| {
+        let same = a.0 == b.0;
+        if same {
+            a.2 += b.2;
+        }
+        same
+    });
+}
+
 /// The pairs of one parent.
 #[derive(Debug, Clone, Copy)]
 pub struct Pairs<'a> {
@@ -38,37 +49,40 @@ impl Positives {
     /// Carries the rows' labels (non-zero entries) up the tree: one `Positives` a layer. `values` stand in for those
     /// of `y` and are summed on the way; a sum of 0 is a pair all the same.
     ///
-    /// A label with several slots is positive at each of them. Cost: non-zeros of `y` × slots a label × layers.
+    /// A label with several slots is positive at each of them, and counts once where several are below one child. Cost:
+    /// non-zeros of `y` × slots a label × layers.
     pub fn of_labels(y: &Csr, values: &[f32], tree: &LabelTree) -> Vec<Self> {
         let layers = tree.layers();
         let places = Places::new(tree);
-        let mut found: Vec<Vec<(u32, f32)>> = vec![Vec::new(); layers.len()];
+        // Where each label has one slot, labels may be summed on the way; else they must be told apart up to the root.
+        let several = tree.slots() > tree.labels();
+        // Column, label, value.
+        let mut found: Vec<Vec<(u32, u32, f32)>> = vec![Vec::new(); layers.len()];
         let mut by_row: Vec<(Vec<usize>, Vec<u32>, Vec<f32>)> = vec![(vec![0], vec![], vec![]); layers.len()];
         for (i, row) in y.iter_rows().enumerate() {
             found.iter_mut().for_each(Vec::clear);
             let values = &values[y.indptr()[i]..y.indptr()[i + 1]];
             for ((label, _), value) in row.iter().zip(values).filter(|((_, present), _)| *present != 0.0) {
                 for &(layer, column) in places.slots(label) {
-                    found[layer as usize].push((column, *value));
+                    found[layer as usize].push((column, if several { label } else { 0 }, *value));
                 }
             }
             for t in (0..layers.len()).rev() {
                 let (above, here) = found.split_at_mut(t);
                 let here = &mut here[0];
-                here.sort_unstable_by_key(|e| e.0);
-                here.dedup_by(|b, a| {
-                    let same = a.0 == b.0;
-                    if same {
-                        a.1 += b.1;
-                    }
-                    same
-                });
-                if let Some(above) = above.last_mut() {
-                    above.extend(here.iter().map(|(c, v)| (places.above[t][*c as usize], *v)));
+                here.sort_unstable_by_key(|e| (e.0, e.1));
+                if several {
+                    here.dedup_by_key(|e| (e.0, e.1))
+                } else {
+                    sum_columns(here)
                 }
+                if let Some(above) = above.last_mut() {
+                    above.extend(here.iter().map(|(c, l, v)| (places.above[t][*c as usize], *l, *v)));
+                }
+                sum_columns(here);
                 let (ptr, columns, values) = &mut by_row[t];
                 columns.extend(here.iter().map(|e| e.0));
-                values.extend(here.iter().map(|e| e.1));
+                values.extend(here.iter().map(|e| e.2));
                 ptr.push(columns.len());
             }
         }
@@ -230,7 +244,7 @@ mod tests {
         LabelTree::new(labels as usize, layers.collect()).unwrap()
     }
 
-    /// The slots at and below a column, label by label.
+    /// The labels at and below a column; one with several slots comes as often.
     fn below(tree: &LabelTree, t: usize, column: usize) -> Vec<u32> {
         let layer = &tree.layers()[t];
         if layer.labels[column] != NODE {
@@ -265,13 +279,16 @@ mod tests {
             assert_eq!(layers.len(), tree.layers().len());
             for (t, layer) in tree.layers().iter().enumerate() {
                 for p in 0..layer.parents() {
-                    // (row, child) with the sum over its slots, in this order.
+                    // (row, child) with the sum over its labels, each counted once, in this order.
                     let mut want: BTreeMap<(u32, u32), f32> = BTreeMap::new();
                     for (child, column) in layer.children(p).enumerate() {
-                        for slot in below(&tree, t, column) {
+                        let mut labels = below(&tree, t, column);
+                        labels.sort_unstable();
+                        labels.dedup();
+                        for label in labels {
                             for i in 0..y.rows() {
                                 let span = y.indptr()[i]..y.indptr()[i + 1];
-                                for e in span.filter(|e| y.indices()[*e] == slot && y.values()[*e] != 0.0) {
+                                for e in span.filter(|e| y.indices()[*e] == label && y.values()[*e] != 0.0) {
                                     *want.entry((i as u32, child as u32)).or_default() += weights[e];
                                 }
                             }
