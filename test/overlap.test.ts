@@ -1,10 +1,10 @@
 // Labels under several leaves, as users meet them.
 
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { LabelTree, type Progress, trainParameters, writeNpz, XLinear } from 'aquila-xmc'
 import { describe, expect, it } from 'vitest'
-import { cli, expectError, folder, matrix, problem } from './helpers.js'
+import { cli, expectError, folder, matrix, problem, rowsOf } from './helpers.js'
 
 const { x, y } = problem()
 const overlap = { copies: 2, leafCap: 4, minScore: 0 }
@@ -183,9 +183,9 @@ describe('overlap', () => {
       XLinear.train(x, y, { tree: { maxLeaf: 4 } }),
       XLinear.train(x, y, { tree: { maxLeaf: 4 }, overlap: { copies: 1 } }),
     ])
-    const [a, b] = await Promise.all([plain.predict(x), one.predict(x)])
-    expect(a.labels).toEqual(b.labels)
-    expect(a.scores).toEqual(b.scores)
+    const files = [join(folder(), 'plain.aquila'), join(folder(), 'one.aquila')] as const
+    await Promise.all([plain.save(files[0]), one.save(files[1])])
+    expect(readFileSync(files[0]).equals(readFileSync(files[1]))).toBe(true)
     expect([plain.info, plain.report?.seconds.overlap !== undefined]).toEqual([one.info, true])
     expect(plain.info.several).toBe(0)
   })
@@ -211,6 +211,23 @@ describe('overlap', () => {
     )
   })
 
+  it('bears what leaves no choice: more copies than leaves, a single leaf, labels without rows', async () => {
+    const many = await XLinear.train(x, y, { tree: { maxLeaf: 4 }, overlap: { ...overlap, copies: 1000 } })
+    const leaves = many.info.layers.at(-2) as number
+    for (const { leaves: of } of await many.meanings({ features: 0 }))
+      expect(of.length).toBeLessThanOrEqual(leaves)
+    const single = await XLinear.train(x, y, { tree: { maxLeaf: 100 }, overlap: { copies: 2 } })
+    expect([single.info.layers, single.info.several]).toEqual([[40], 0])
+    const sparse = matrix(
+      rowsOf(y).map((row) => row.filter(([label]) => label % 5 > 0)),
+      40,
+    )
+    const model = await XLinear.train(x, sparse, options)
+    const several = (await model.meanings({ features: 0 })).map(({ label }) => label)
+    expect(several.length).toBeGreaterThan(0)
+    for (const label of several) expect(label % 5).toBeGreaterThan(0)
+  })
+
   it('is set and shown by the command line', async () => {
     const dir = folder()
     const [xs, ys, out] = ['x.npz', 'y.npz', 'm.aquila'].map((name) => join(dir, name)) as [
@@ -224,5 +241,18 @@ describe('overlap', () => {
     const trained = await cli('train', '--x', xs, '--y', ys, '--out', out, ...set)
     expect([trained.code, trained.stderr]).toEqual([0, expect.stringMatching(/overlap: done/)])
     expect((await cli('inspect', out)).stdout).toMatch(/^labels +40 in \d+ slots, \d+ in several leaves/m)
+
+    const root = Array.from({ length: 40 }, (_, label) => label)
+    for (const [tree, message] of [
+      [{ aquilaTree: 1, labels: 40, root: [root, [0, 0]] }, /label 0 hangs twice/],
+      [{ aquilaTree: 1, labels: 40, root: [root.slice(1), [1]] }, /label 0 has no slot/],
+    ] as const) {
+      writeFileSync(join(dir, 'tree.json'), JSON.stringify(tree))
+      const args = ['train', '--x', xs, '--y', ys, '--out', join(dir, 'no.aquila')]
+      const refused = await cli(...args, '--tree', join(dir, 'tree.json'))
+      expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(message) })
+    }
+    const none = await cli('train', '--x', xs, '--y', ys, '--out', out, '--set', 'overlap.copies=0')
+    expect(none).toMatchObject({ code: 1, stderr: expect.stringMatching(/overlap\.copies but received 0/) })
   })
 })

@@ -129,6 +129,58 @@ fn the_projection_finds_no_fewer_positives_than_any_partition() {
             assert!(data.objective(&ours, true) >= data.objective(&partition, true), "seed {seed}, {copies}");
         }
     }
+    // And all partitions of a few labels.
+    for seed in 0..30 {
+        let mut rng = Rng::new(1000 + seed);
+        let data = data(&mut rng, 12, 5, 3, 1 + seed as usize % 2);
+        let own = tree(5, 3);
+        let leaves = Leaves::of(&own);
+        let best = (0..243u32).map(|code| {
+            let of = |l: u32| code / 3u32.pow(l) % 3;
+            let partition = (0..3).map(|c| (0..5).filter(|l| of(*l) == c).collect()).collect();
+            data.objective(&partition, true)
+        });
+        let best = best.max().unwrap();
+        for copies in 1..=3 {
+            let ours =
+                most_counted(&leaves, &data.y.transpose(), &data.reached(), copies, &control()).unwrap();
+            assert!(data.objective(&ours, true) >= best, "seed {seed}, {copies}");
+        }
+    }
+}
+
+#[test]
+fn leaves_that_are_found_beat_as_many_dealt_at_random() {
+    // Each label means two things: its rows go to either of two leaves, and to another by chance.
+    let (labels, leaves) = (40u32, 8usize);
+    for seed in 0..20 {
+        let mut rng = Rng::new(seed);
+        let rows: Vec<u32> = (0..800).map(|i| i % labels).collect();
+        let y = common::csr(labels as usize, &rows.iter().map(|l| vec![(*l, 1.0)]).collect::<Vec<_>>());
+        let own = tree(labels as usize, leaves);
+        let go = |l: &u32| {
+            let meant = if rng.below(2) == 0 { l % 8 } else { (l / 8 + l % 8 + 1) % 8 };
+            let other = (meant + 1 + rng.below(7) as u32) % 8;
+            vec![(meant, 1.0), (other, 0.25)]
+        };
+        let data = Data { y, m: rows.iter().map(go).collect(), leaves };
+        let leaves_of = Leaves::of(&own);
+        let (labels_rows, reached) = (data.y.transpose(), data.reached());
+        let bounds = Bounds { copies: 2, cap: 10, min_score: 0.0 };
+        let ours = capped(&leaves_of, &labels_rows, &reached, bounds, &control()).unwrap();
+        let star = most_counted(&leaves_of, &labels_rows, &reached, 2, &control()).unwrap();
+        let slots = |c: &Assignment| c.iter().map(Vec::len).sum::<usize>();
+        let mut random = leaves_of.labels().to_vec();
+        while slots(&random) < slots(&star) {
+            let (leaf, label) = (rng.below(leaves), rng.below(labels as usize) as u32);
+            if !random[leaf].contains(&label) {
+                random[leaf].push(label);
+            }
+        }
+        let [ours, star, random] = [&ours, &star, &random].map(|c| data.objective(c, true));
+        // All but few rows are found, against about two in three.
+        assert!(star > 780 && ours > 780 && random < 640, "seed {seed}: {ours} {star} {random}");
+    }
 }
 
 /// The capped form by its words: all wishes in one sorted list.

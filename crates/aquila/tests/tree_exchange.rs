@@ -372,6 +372,11 @@ fn bad_json_is_named() {
     // The tree.
     refused(read("3", r#""root": [[0, 1], [0]]"#), BadTree, &["label 2", "no slot"]);
     refused(
+        read("3", r#""root": [[2, 0, 1, 0], [0]]"#),
+        BadTree,
+        &["layer 1", "label 0", "twice under node 0"],
+    );
+    refused(
         read("2", r#""root": [[0, 1], [2]]"#),
         BadTree,
         &["layer 1, node 1, child 0", "label 2", "labels, 2"],
