@@ -49,7 +49,7 @@ pub struct Telling {
 }
 
 /// Labels whose weights are decoded in one pass over the features: more save passes and hold more weights.
-const LABELS_OF_PASS: usize = 4096;
+const LABELS_OF_PASS: usize = 16_384;
 
 impl Model {
     /// The labels that hang under several leaves, ascending.

@@ -3,8 +3,8 @@
 //! A row that shows one feature, with the value 1, adds that feature's weights to the sums and nothing else. So the walk
 //! that answers queries decodes the layout too, in all its forms, and there is no second reader of it.
 //!
-//! Cost: one walk for each feature of the model, over the chunks of the columns asked for, and one add for each feature
-//! and column.
+//! Cost: one walk for each feature of the model, a look at the chunks of the columns asked for, and one add for each
+//! column of the chunks that have the feature.
 
 use super::searcher::Searcher;
 use crate::control::Control;
@@ -33,7 +33,9 @@ struct Wanted {
     /// The chunks, ascending, and for each chunk of the layer its place among them plus 1, or 0.
     active: Vec<u32>,
     slots: Vec<u16>,
+    /// The columns asked for, chunk after chunk, and where those of each chunk end.
     columns: Vec<Place>,
+    ends: Vec<usize>,
 }
 
 /// Where a column's weights are found and belong.
@@ -99,6 +101,7 @@ impl Model {
                 part.active.push(same[0].chunk);
                 part.slots[same[0].chunk as usize] = part.active.len() as u16;
                 part.columns.extend_from_slice(same);
+                part.ends.push(part.columns.len());
             }
             parts
         };
@@ -148,18 +151,26 @@ impl Model {
             };
             postings::add_layer(s.isa, &layer, &mut s.cursors, &mut s.scratch, &mut s.sums);
         }
-        for place in &wanted.columns {
-            let column = place.column as usize;
-            let slot = usize::from(wanted.slots[place.chunk as usize]) - 1;
-            let mut weight = [match shape.head {
-                Some(head) => s.head.get(head + column).copied().unwrap_or(0.0),
-                None => s.sums[slot * stride + place.child as usize],
-            }];
-            if s.dense.any() {
-                let (codes, scales) = self.panel(t, column);
-                add_columns(s.isa, self.dense.kind(), codes, scales, &s.dense, &mut weight);
+        let mut begin = 0;
+        for (i, end) in wanted.ends.iter().enumerate() {
+            let places = &wanted.columns[std::mem::replace(&mut begin, *end)..*end];
+            let sums = if shape.head.is_none() { &s.sums[i * stride..(i + 1) * stride] } else { &[] };
+            // Few chunks have the feature at all.
+            if shape.head.is_none() && !s.dense.any() && sums.iter().all(|sum| *sum == 0.0) {
+                continue;
             }
-            out[place.sum as usize] += weight[0];
+            for place in places {
+                let column = place.column as usize;
+                let mut weight = [match shape.head {
+                    Some(head) => s.head.get(head + column).copied().unwrap_or(0.0),
+                    None => sums[place.child as usize],
+                }];
+                if s.dense.any() {
+                    let (codes, scales) = self.panel(t, column);
+                    add_columns(s.isa, self.dense.kind(), codes, scales, &s.dense, &mut weight);
+                }
+                out[place.sum as usize] += weight[0];
+            }
         }
     }
 }
