@@ -63,11 +63,11 @@ impl Data {
         self.y.row(i).iter().any(|(j, v)| j as usize == l && v != 0.0)
     }
 
-    /// `A` and the sums of scores, by definition.
-    fn counts(&self, l: usize, c: usize) -> (u32, f64) {
+    /// `A` and the sums of scores and of their roots, by definition.
+    fn counts(&self, l: usize, c: usize) -> (u32, f64, f64) {
         let rows = (0..self.m.len()).filter(|i| self.has(*i, l));
         let met = rows.flat_map(|i| self.m[i].iter().filter(|m| m.0 as usize == c));
-        met.fold((0, 0.0), |(n, s), m| (n + 1, s + f64::from(m.1)))
+        met.fold((0, 0.0, 0.0), |(n, s, r), m| (n + 1, s + f64::from(m.1), r + f64::from(m.1).sqrt()))
     }
 
     /// `Tr(YᵀMCᵀ)`, or with `binary` the positives that are found at all.
@@ -189,9 +189,9 @@ fn naive(data: &Data, own: &[Vec<u32>], bounds: Bounds) -> Assignment {
     for l in 0..data.y.cols() {
         let rows = (0..data.m.len()).filter(|i| data.has(*i, l)).count();
         for (c, own) in own.iter().enumerate() {
-            let (n, s) = data.counts(l, c);
+            let (n, s, r) = data.counts(l, c);
             if n > 0 && s >= bounds.min_score * rows as f64 && !own.contains(&(l as u32)) {
-                wishes.push((s, n, l as u32, c));
+                wishes.push((r, n, l as u32, c));
             }
         }
     }

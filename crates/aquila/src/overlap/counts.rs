@@ -33,12 +33,14 @@ impl Reached {
 }
 
 /// A leaf that a label may hang under.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Wish {
     /// How many of the label's rows reach the leaf.
     pub count: u32,
     /// The sum of their scores there.
     pub score: f64,
+    /// The sum of the roots of these scores.
+    pub roots: f64,
     /// The label.
     pub label: u32,
     /// The leaf.
@@ -46,9 +48,9 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// The better comes first: by falling score, then count, label, leaf. No two wishes are equal.
-    pub fn by_score(&self, other: &Self) -> Ordering {
-        (other.score.total_cmp(&self.score))
+    /// The better comes first: by falling roots, then count, label, leaf. No two wishes are equal.
+    pub fn by_roots(&self, other: &Self) -> Ordering {
+        (other.roots.total_cmp(&self.roots))
             .then(other.count.cmp(&self.count))
             .then(self.label.cmp(&other.label))
             .then(self.leaf.cmp(&other.leaf))
@@ -56,14 +58,17 @@ impl Wish {
 
     /// The better comes first, as in the paper: by falling count, then score, label, leaf.
     pub fn by_count(&self, other: &Self) -> Ordering {
-        other.count.cmp(&self.count).then_with(|| self.by_score(other))
+        (other.count.cmp(&self.count))
+            .then(other.score.total_cmp(&self.score))
+            .then(self.label.cmp(&other.label))
+            .then(self.leaf.cmp(&other.leaf))
     }
 }
 
 /// One thread's memory for counting.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
-    sums: Vec<(u32, f64)>,
+    sums: Vec<Wish>,
     met: Vec<u32>,
     wishes: Vec<Wish>,
 }
@@ -71,22 +76,22 @@ pub(super) struct Counter {
 impl Counter {
     /// A label's row of `A`; `rows` are the labels' rows (`Yᵀ`).
     pub fn wishes(&mut self, rows: &Csr, reached: &Reached, label: u32) -> &mut Vec<Wish> {
-        self.sums.resize(reached.width, (0, 0.0));
+        self.sums.resize(reached.width, Wish::default());
         let row = rows.row(label as usize);
         for (i, _) in row.iter().filter(|(_, present)| *present != 0.0) {
             for (leaf, score) in reached.row(i as usize) {
                 let sum = &mut self.sums[leaf as usize];
-                if sum.0 == 0 {
+                if sum.count == 0 {
                     self.met.push(leaf);
                 }
-                sum.0 += 1;
-                sum.1 += f64::from(score);
+                sum.count += 1;
+                sum.score += f64::from(score);
+                sum.roots += f64::from(score).sqrt();
             }
         }
         self.wishes.clear();
         for leaf in self.met.drain(..) {
-            let (count, score) = std::mem::take(&mut self.sums[leaf as usize]);
-            self.wishes.push(Wish { count, score, label, leaf });
+            self.wishes.push(Wish { label, leaf, ..std::mem::take(&mut self.sums[leaf as usize]) });
         }
         &mut self.wishes
     }

@@ -18,8 +18,9 @@
 //! - [`capped`], the default: every label keeps the leaf that clustering gave it, and no leaf takes more than a multiple
 //!   of the mean. Without a bound popular labels crowd in wherever many rows go: one leaf of `debian-related` would hold
 //!   a fifth of all labels, at 28 times the work.
-//! - There further leaves are granted by the sum of the rows' scores at the leaf, which tells rows that belong there
-//!   from those for which the beam had room left; and none where the mean score is below a least one.
+//! - There further leaves are granted by the sum of the roots of the rows' scores at the leaf. A count takes a row for
+//!   which the beam had room left for one that belongs there; a sum of scores sees none but the rows that are sure of
+//!   their leaf. No leaf is granted where the mean score is below a least one.
 //! - Ties go by count (in the paper's form by score), then to the lower label and leaf.
 //! - A label is not cloned: it has several slots in one tree, which training, search and files know.
 //!

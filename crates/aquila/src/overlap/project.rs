@@ -95,9 +95,9 @@ pub fn capped(
         wishes.retain(|w| {
             w.score >= least
                 && !own.contains(&w.leaf)
-                && after.is_none_or(|a| a.by_score(w) == Ordering::Less)
+                && after.is_none_or(|a| a.by_roots(w) == Ordering::Less)
         });
-        wishes.sort_unstable_by(Wish::by_score);
+        wishes.sort_unstable_by(Wish::by_roots);
         wishes.truncate(IN_MIND);
         wishes.iter().rev().copied().collect()
     };
@@ -142,6 +142,6 @@ impl PartialOrd for Best {
 
 impl Ord for Best {
     fn cmp(&self, other: &Self) -> Ordering {
-        other.0.by_score(&self.0)
+        other.0.by_roots(&self.0)
     }
 }
