@@ -151,8 +151,9 @@ crate::params! {
 crate::choice! {
     /// How the scores of a label's leaves become the label's score.
     pub enum Merge {
-        /// The mean over all leaves of the label. One that the search did not reach counts for what it can have scored at
-        /// most, the least score of the beam, though never for more than the mean of those reached.
+        /// The mean over all leaves of the label, of the roots of scores, squared. A leaf that the search did not reach
+        /// counts for what it can have scored at most, the least score of the beam, though never for more than the mean
+        /// of those reached.
         All = "all",
         /// The mean over the leaves reached.
         Average = "average",
@@ -174,8 +175,8 @@ crate::params! {
         pub rounds: u32 = 1, "overlap.rounds", Kind::Integer { min: 1.0, max: 100.0 };
         /// Whether the layers above learn anew once labels have further leaves. Without, rounds end after the first.
         pub update: bool = true, "overlap.update", Kind::Bool;
-        /// What becomes of the scores of a label's leaves: all (the mean over all, at the beam's edge for those that the
-        /// search does not reach), average, max or sum (over those reached). The model keeps it.
+        /// What becomes of the scores of a label's leaves: all (the mean of roots over all, at the beam's edge for those
+        /// that the search does not reach), average, max or sum (over those reached). The model keeps it.
         pub merge: Merge = Merge::All, "overlap.merge", Kind::Choice(Merge::TEXTS);
         /// Most labels that further ones may fill a leaf to, in mean leaf sizes. 0 is the paper's form: no bound, and
         /// labels leave the leaf they had for more counted ones.

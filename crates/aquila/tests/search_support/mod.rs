@@ -395,8 +395,9 @@ pub fn reference(
             Merge::Max => return best,
             Merge::Sum => sum,
             Merge::All if !margins => {
-                let missing = (edge - best).exp().min(sum / reached);
-                (sum + (of_label - reached) * missing) / of_label
+                let roots: f64 = trained.iter().map(|k| (k - best).exp().sqrt()).sum();
+                let missing = (edge - best).exp().sqrt().min(roots / reached);
+                ((roots + (of_label - reached) * missing) / of_label).powi(2)
             }
             Merge::All | Merge::Average => sum / reached,
         };

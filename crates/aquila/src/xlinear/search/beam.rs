@@ -1,5 +1,6 @@
 //! One row's search down the layers.
 
+use super::merge::Merging;
 use super::searcher::{Active, Searcher};
 use super::{Allowed, Scope};
 use crate::data::FeatureRow;
@@ -111,8 +112,9 @@ impl Model {
                     select::keys(s.isa, params.scores.link(), a.key, sums, width, of_chunk, &mut maxima);
                 }
                 let threshold = maxima.threshold(s.isa, best);
-                if let (true, Some(most)) = (slots, several) {
-                    return model.take_several(s, t, active, most, threshold);
+                if slots && several.is_some() {
+                    let merging = model.merging(params, s.edge);
+                    return model.take_several(s, t, active, merging, threshold);
                 }
                 s.reached.clear();
                 let keys = &s.sums[..active.len() * stride];
@@ -179,16 +181,9 @@ impl Model {
         let products = params.scores.products();
         if !self.one_slot() {
             let (Searcher { merge, found, edge, .. }, slots_of) = (&mut *s, self.slots_of());
-            let (logs, edge) = (params.scores != ScoreForm::Margin, *edge);
-            merge.merge(
-                self.merge(),
-                logs,
-                edge,
-                |label| slots_of.of(label).len(),
-                |label, key| {
-                    found.push(select::pack(key, label));
-                },
-            );
+            let slots = |label| slots_of.of(label).len();
+            let take = |label, key| found.push(select::pack(key, label));
+            merge.merge(self.merging(params, *edge), slots, take);
         }
         select::keep_best(s.isa, &mut s.found, k);
         out.clear();
@@ -199,6 +194,11 @@ impl Model {
                 out.push((label, score));
             }
         }
+    }
+
+    /// How slots are merged in a search that passed over nodes of up to `edge`.
+    fn merging(&self, params: &PredictParams, edge: f32) -> Merging {
+        Merging { how: self.merge(), logs: params.scores != ScoreForm::Margin, edge }
     }
 
     /// Sums the head's columns.

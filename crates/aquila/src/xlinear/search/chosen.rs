@@ -16,6 +16,9 @@ pub(in crate::xlinear) struct SlotsOf {
     slots: Vec<(u32, u32)>,
     /// The most slots of a label.
     pub most: usize,
+    /// For each column of the one layer that holds all slots the next one of its label, around to the first again;
+    /// empty where slots stand in several layers, or no label has several.
+    pub ring: Vec<u32>,
 }
 
 impl SlotsOf {
@@ -28,6 +31,12 @@ impl SlotsOf {
     pub fn of(&self, label: u32) -> &[(u32, u32)] {
         let span = self.begins.get(label as usize..).and_then(|b| b.first_chunk::<2>());
         span.map_or(&[], |[from, to]| &self.slots[*from as usize..*to as usize])
+    }
+
+    /// The other columns of the label that has this one.
+    pub fn others(&self, column: u32) -> impl Iterator<Item = u32> + '_ {
+        let next = move |at: &u32| Some(self.ring[*at as usize]).filter(|c| *c != column);
+        std::iter::successors(next(&column), next)
     }
 }
 
@@ -55,7 +64,21 @@ impl Model {
                 next[label] += 1;
             });
             let most = begins.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize;
-            SlotsOf { begins, slots, most }
+            let mut layers = (0..self.shape.layers.len())
+                .filter(|t| self.shape.layers[*t].nodes < self.shape.layers[*t].columns);
+            let ring = match (layers.next(), layers.next()) {
+                (Some(t), None) if most > 1 => {
+                    let mut ring: Vec<u32> = (0..self.shape.layers[t].columns as u32).collect();
+                    for label in begins.windows(2).map(|w| &slots[w[0] as usize..w[1] as usize]) {
+                        for (slot, next) in label.iter().zip(label.iter().cycle().skip(1)) {
+                            ring[slot.1 as usize] = next.1;
+                        }
+                    }
+                    ring
+                }
+                _ => Vec::new(),
+            };
+            SlotsOf { begins, slots, most, ring }
         })
     }
 

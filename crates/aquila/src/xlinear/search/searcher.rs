@@ -31,8 +31,6 @@ pub struct Searcher {
     pub(super) merge: Slots,
     /// The key that no node passed over exceeds: the least of a full beam.
     pub(super) edge: f32,
-    /// Labels to merge.
-    pub(super) labels: Vec<u32>,
     pub(super) scratch: Scratch,
     pub(super) before: Vec<Cursor>,
     pub(super) needed: Vec<Vec<u32>>,
@@ -75,7 +73,6 @@ impl Searcher {
             found: Vec::new(),
             merge: Slots::default(),
             edge: LOWEST,
-            labels: Vec::new(),
             scratch: Scratch::default(),
             before: Vec::new(),
             needed: Vec::new(),
