@@ -130,12 +130,29 @@ fn keys_of(link: Link, parent: f32, sums: &mut [f32], width: usize, allowed: &[u
         Link::Hinge(2) => each(sums, width, allowed, maxima, |v| hinge(parent, v, |t| t * t)),
         Link::Hinge(3) => each(sums, width, allowed, maxima, |v| hinge(parent, v, |t| t * t * t)),
         Link::Hinge(_) => each(sums, width, allowed, maxima, |v| hinge(parent, v, |t| (t * t) * (t * t))),
-        Link::LogSigmoid => each(sums, width, allowed, maxima, |v| {
-            // ln(1/(1+exp(−v))) without overflow on either side.
-            parent + v.min(0.0) - (-v.abs()).exp().ln_1p()
-        }),
+        Link::LogSigmoid => each(sums, width, allowed, maxima, |v| log_sigmoid(parent, v)),
         Link::Margin => each(sums, width, allowed, maxima, |v| v),
     }
+}
+
+/// The key of one margin, as [`keys`] makes it.
+#[inline]
+pub(crate) fn key(link: Link, parent: f32, margin: f32) -> f32 {
+    let made = match link {
+        Link::Hinge(1) => hinge(parent, margin, |t| t),
+        Link::Hinge(2) => hinge(parent, margin, |t| t * t),
+        Link::Hinge(3) => hinge(parent, margin, |t| t * t * t),
+        Link::Hinge(_) => hinge(parent, margin, |t| (t * t) * (t * t)),
+        Link::LogSigmoid => log_sigmoid(parent, margin),
+        Link::Margin => margin,
+    };
+    made.max(LOWEST)
+}
+
+/// ln(1/(1+exp(−v))) without overflow on either side.
+#[inline(always)]
+fn log_sigmoid(parent: f32, margin: f32) -> f32 {
+    parent + margin.min(0.0) - (-margin.abs()).exp().ln_1p()
 }
 
 /// What a margin above 1 adds to a hinge's key, a unit: too little to move a score, enough to order candidates whose

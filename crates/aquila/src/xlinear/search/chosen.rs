@@ -3,7 +3,7 @@
 use super::searcher::Searcher;
 use crate::data::FeatureRow;
 use crate::error::{Result, fail};
-use crate::kernels::select::{self, LOWEST, Maxima};
+use crate::kernels::select::{self, LOWEST};
 use crate::tree::NODE;
 use crate::xlinear::{Model, PredictParams};
 
@@ -149,15 +149,13 @@ impl Model {
             self.each_pass(s, t, |model, s, active| {
                 let stride = model.shape.layers[t].stride();
                 let (labels, nodes) = (model.slot_labels(t), model.nodes(t));
-                let mut maxima = Maxima::new(0);
                 for (i, a) in active.iter().enumerate() {
-                    let keys = &mut s.sums[i * stride..(i + 1) * stride];
-                    let width = a.width as usize;
-                    select::keys(s.isa, params.scores.link(), a.key, keys, width, &[], &mut maxima);
+                    let sums = &s.sums[i * stride..(i + 1) * stride];
                     rest = &rest[rest.partition_point(|c| *c < a.column)..];
                     while let Some(&column) = rest.first().filter(|c| **c < a.column + a.width) {
                         rest = &rest[1..];
-                        let key = keys[(column - a.column) as usize];
+                        let key =
+                            select::key(params.scores.link(), a.key, sums[(column - a.column) as usize]);
                         match labels.get(column as usize) {
                             Some(label) if label != NODE => {
                                 if model.one_slot() {
