@@ -1,42 +1,45 @@
 //! Candidates: the pairs (sample, label) that the groups leave possible.
 //!
-//! A sample may have the labels of its groups and no others. Pairs are kept by label, so that all that concerns one
-//! label (its groups, its rate) lies together, with the way to the sample's place and back for what concerns a sample.
+//! A sample may have the labels of its groups and no others. Pairs stand by sample and then by label. Where a sample
+//! stands in one group its labels are the group's, so what concerns a group is a table of its samples and labels, and
+//! work goes through rows of such tables: close in memory, many labels at a time.
 
-use super::groups::{Groups, union_of};
+use super::groups::{Groups, sum_rows};
 use crate::control::Control;
 use crate::data::Csr;
 use crate::error::{Result, fail};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// All pairs, by label and then by sample; and the segments, one for each group and label of its bag: the pairs of
+/// All pairs, by sample and then by label; and the segments, one for each group and label of its bag: the pairs of
 /// which at least one is true.
 #[derive(Debug)]
-pub(super) struct Candidates {
+pub(super) struct Candidates<'a> {
+    groups: &'a Groups,
+    /// Groups × labels: the segments.
+    bags: Csr,
+    /// Samples × groups.
+    memberships: Csr,
+    /// For each membership, sample by sample, which of the group's members the sample is.
+    nth: Vec<u32>,
     /// Samples × labels: the labels of a sample's groups.
     by_sample: Csr,
-    /// Where each label's pairs begin.
-    starts: Vec<usize>,
-    /// The sample of each pair.
-    samples: Vec<u32>,
-    /// Where a pair stands in `by_sample`, and which pair stands there.
-    place: Vec<u32>,
-    pair: Vec<u32>,
-    /// Each label's segments.
-    segments: Vec<Segments>,
+    /// Where each group's seats begin: it has one for each of its samples and labels, sample by sample.
+    seats: Vec<usize>,
+    /// How many pairs each label has.
+    counts: Vec<u32>,
 }
 
-/// One label's segments: pairs counted from the label's first.
-#[derive(Debug, Default)]
-struct Segments {
-    ends: Vec<u32>,
-    members: Vec<u32>,
-}
+/// Rows are summed in so many parts whatever the number of threads, so that sums never depend on it.
+const PARTS: usize = 8;
 
-impl Candidates {
-    pub fn new(groups: &Groups, bags: &Csr, control: &Control) -> Result<Self> {
-        let by_sample = union_of(groups, bags, control)?;
+impl<'a> Candidates<'a> {
+    pub fn new(groups: &'a Groups, bags: &Csr, control: &Control) -> Result<Self> {
+        let each: Vec<u32> = (0..groups.len() as u32).collect();
+        let bags = sum_rows(each.chunks(1), bags, |_| 1.0, control)?;
+        let memberships = groups.memberships();
+        control.check()?;
+        let by_sample = sum_rows(memberships.iter_rows().map(|of| of.indices), &bags, |_| 1.0, control)?;
         let nnz = by_sample.nnz();
         if nnz > u32::MAX as usize {
             fail!(
@@ -45,57 +48,28 @@ impl Candidates {
                 u32::MAX
             );
         }
-        let mut starts = vec![0; bags.cols() + 1];
-        by_sample.indices().iter().for_each(|k| starts[*k as usize + 1] += 1);
-        for k in 1..starts.len() {
-            starts[k] += starts[k - 1];
-        }
-        let mut next = starts.clone();
-        let (mut samples, mut place, mut pair) = (vec![0; nnz], vec![0; nnz], vec![0; nnz]);
-        for i in 0..by_sample.rows() {
-            control.check()?;
-            for at in by_sample.indptr()[i]..by_sample.indptr()[i + 1] {
-                let to = &mut next[by_sample.indices()[at] as usize];
-                (samples[*to], place[*to], pair[at]) = (i as u32, at as u32, *to as u32);
-                *to += 1;
+        let mut next = memberships.indptr().to_vec();
+        let (mut nth, mut seats) = (vec![0; memberships.nnz()], vec![0]);
+        for j in 0..groups.len() {
+            for (n, i) in groups.members(j).iter().enumerate() {
+                nth[next[*i as usize]] = n as u32;
+                next[*i as usize] += 1;
             }
+            seats.push(seats[j] + groups.members(j).len() * bags.row(j).len());
         }
-        let carriers = bags.transpose();
-        let segments = (0..bags.cols())
-            .into_par_iter()
-            .map(|k| {
-                control.check()?;
-                let of_label = &samples[starts[k]..starts[k + 1]];
-                let mut out = Segments::default();
-                for (j, _) in carriers.row(k).iter().filter(|e| e.1 != 0.0) {
-                    let mut from = 0;
-                    for i in groups.members(j as usize) {
-                        from += of_label[from..].partition_point(|other| other < i);
-                        out.members.push(from as u32);
-                    }
-                    if out.ends.last().map_or(0, |end| *end as usize) < out.members.len() {
-                        out.ends.push(out.members.len() as u32);
-                    }
-                }
-                Ok(out)
-            })
-            .collect::<Result<_>>()?;
-        Ok(Self { by_sample, starts, samples, place, pair, segments })
+        let mut counts = vec![0; bags.cols()];
+        by_sample.indices().iter().for_each(|k| counts[*k as usize] += 1);
+        Ok(Self { groups, bags, memberships, nth, by_sample, seats, counts })
     }
 
     /// Number of pairs.
     pub fn len(&self) -> usize {
-        self.samples.len()
-    }
-
-    /// The sample of each pair.
-    pub fn samples(&self) -> &[u32] {
-        &self.samples
+        self.by_sample.nnz()
     }
 
     /// Number of labels.
     pub fn labels(&self) -> usize {
-        self.segments.len()
+        self.bags.cols()
     }
 
     /// Number of samples.
@@ -108,83 +82,158 @@ impl Candidates {
         &self.by_sample
     }
 
-    /// The pairs of a sample, in the order of its labels.
-    pub fn of_sample(&self, i: usize) -> &[u32] {
-        &self.pair[self.row_span(i)]
+    /// The labels of a sample's groups.
+    pub fn labels_of(&self, i: usize) -> &[u32] {
+        self.by_sample.row(i).indices
     }
 
-    /// Where a sample's pairs stand in the samples' order.
-    pub fn row_span(&self, i: usize) -> Range<usize> {
+    /// The pairs of a sample.
+    pub fn span(&self, i: usize) -> Range<usize> {
         self.by_sample.indptr()[i]..self.by_sample.indptr()[i + 1]
     }
 
-    /// What is known of each pair, in the samples' order.
-    pub fn in_rows(&self, of: &[f32]) -> Vec<f32> {
-        self.pair.par_iter().map(|pair| of[*pair as usize]).collect()
+    /// How many pairs each label has.
+    pub fn counts(&self) -> &[u32] {
+        &self.counts
     }
 
-    /// The places of a label's pairs in the samples' order.
-    pub fn places(&self, k: usize) -> &[u32] {
-        &self.place[self.of_label(k)]
+    /// A group's samples.
+    pub fn members(&self, j: usize) -> &[u32] {
+        self.groups.members(j)
     }
 
-    /// The pairs of a label.
-    pub fn of_label(&self, k: usize) -> Range<usize> {
-        self.starts[k]..self.starts[k + 1]
+    /// A group's labels.
+    pub fn bag(&self, j: usize) -> &[u32] {
+        self.bags.row(j).indices
     }
 
-    /// How many memberships all segments have.
-    pub fn members(&self) -> usize {
-        self.segments.iter().map(|s| s.members.len()).sum()
+    /// How many segments there are.
+    pub fn segments(&self) -> usize {
+        self.bags.nnz()
     }
 
-    /// The segments of a label: where its memberships begin, and its pairs counted from the label's first.
-    pub fn segments(&self, k: usize) -> impl Iterator<Item = (usize, &[u32])> {
-        let Segments { ends, members } = &self.segments[k];
-        let mut begin = 0;
-        ends.iter().map(move |end| {
-            let from = std::mem::replace(&mut begin, *end as usize);
-            (from, &members[from..*end as usize])
+    /// How many seats all groups have: one for each of their samples and labels.
+    pub fn seats(&self) -> usize {
+        self.seats[self.groups.len()]
+    }
+
+    /// The groups of a sample, and the seats that it has there.
+    pub fn seats_of(&self, i: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let span = self.memberships.indptr()[i]..self.memberships.indptr()[i + 1];
+        let groups = &self.memberships.indices()[span.clone()];
+        groups.iter().zip(&self.nth[span]).map(|(j, nth)| {
+            let (j, labels) = (*j as usize, self.bag(*j as usize).len());
+            let first = self.seats[j] + *nth as usize * labels;
+            (j, first..first + labels)
         })
     }
 
-    /// What is kept of each pair, one part a label.
-    pub fn by_label<'a, T>(&self, of: &'a mut [T]) -> Vec<&'a mut [T]> {
-        parts(of, (0..self.labels()).map(|k| self.of_label(k).len()))
+    /// The segments of a group.
+    pub fn segments_of(&self, j: usize) -> Range<usize> {
+        self.bags.indptr()[j]..self.bags.indptr()[j + 1]
     }
 
-    /// What is kept of each membership of the segments, one part a label.
-    pub fn members_by_label<'a, T>(&self, of: &'a mut [T]) -> Vec<&'a mut [T]> {
-        parts(of, self.segments.iter().map(|s| s.members.len()))
+    /// Takes what a sample has at the labels of one of its groups.
+    pub fn lift(&self, i: usize, j: usize, of: &[f32], to: &mut [f32]) {
+        let of = &of[self.span(i)];
+        if of.len() == to.len() {
+            to.copy_from_slice(of);
+            return;
+        }
+        let mut at = 0;
+        for (k, to) in self.bag(j).iter().zip(to) {
+            at += self.labels_of(i)[at..].partition_point(|other| other < k);
+            *to = of[at];
+        }
     }
 
-    /// What is kept of each pair in the samples' order, one part a sample.
-    pub fn by_row<'a, T>(&self, of: &'a mut [T]) -> Vec<&'a mut [T]> {
-        parts(of, (0..self.rows()).map(|i| self.of_sample(i).len()))
+    /// Adds what one of a sample's groups has to say at its labels to what the sample has.
+    pub fn lower<T: Copy>(&self, i: usize, j: usize, from: &[T], to: &mut [f32], add: impl Fn(&mut f32, T)) {
+        if from.len() == to.len() {
+            to.iter_mut().zip(from).for_each(|(to, from)| add(to, *from));
+            return;
+        }
+        let mut at = 0;
+        for (k, from) in self.bag(j).iter().zip(from) {
+            at += self.labels_of(i)[at..].partition_point(|other| other < k);
+            add(&mut to[at], *from);
+        }
+    }
+
+    /// What is kept of each seat, one part a group.
+    pub fn by_group<'b, T>(&self, of: &'b mut [T]) -> Vec<&'b mut [T]> {
+        parts(of, self.seats.windows(2).map(|w| w[1] - w[0]))
+    }
+
+    /// What is kept of each segment, one part a group.
+    pub fn by_bag<'b, T>(&self, of: &'b mut [T]) -> Vec<&'b mut [T]> {
+        parts(of, (0..self.groups.len()).map(|j| self.bag(j).len()))
+    }
+
+    /// What is kept of each pair, one part a sample.
+    pub fn by_row<'b, T>(&self, of: &'b mut [T]) -> Vec<&'b mut [T]> {
+        parts(of, (0..self.rows()).map(|i| self.span(i).len()))
+    }
+
+    /// Sums over samples for each label, and what is done to their pairs on the way: `each` gets some samples, their
+    /// pairs and the sums of these samples.
+    pub fn tally<const N: usize>(
+        &self,
+        of: &mut [f32],
+        each: impl Fn(Range<usize>, &mut [f32], &mut [[f64; N]]) + Sync,
+    ) -> Vec<[f64; N]> {
+        let rows = |part: usize| self.rows() * part / PARTS..self.rows() * (part + 1) / PARTS;
+        let pairs =
+            |rows: Range<usize>| self.by_sample.indptr()[rows.end] - self.by_sample.indptr()[rows.start];
+        let sums: Vec<_> = parts(of, (0..PARTS).map(|part| pairs(rows(part))))
+            .into_par_iter()
+            .enumerate()
+            .map(|(part, of)| {
+                let mut sums = vec![[0.0; N]; self.labels()];
+                each(rows(part), of, &mut sums);
+                sums
+            })
+            .collect();
+        let all = (0..self.labels()).into_par_iter().map(|k| {
+            let add = |a: [f64; N], b: &Vec<[f64; N]>| std::array::from_fn(|n| a[n] + b[k][n]);
+            sums.iter().fold([0.0; N], add)
+        });
+        all.collect()
     }
 
     /// The pairs for which `keep` holds as samples × labels with these values, the likeliest of each segment (of equal
     /// ones the first) whatever `keep` says.
     pub fn choose(&self, likely: &[f32], least: f32) -> Csr {
-        let mut kept: Vec<bool> = likely.iter().map(|p| *p >= least).collect();
-        self.by_label(&mut kept).into_par_iter().enumerate().for_each(|(k, kept)| {
-            let likely = &likely[self.of_label(k)];
-            for (_, members) in self.segments(k) {
-                let better = |a: u32, b: u32| if likely[b as usize] > likely[a as usize] { b } else { a };
-                if let Some(best) = members.iter().copied().reduce(better) {
-                    kept[best as usize] = true;
+        let mut best = vec![0u32; self.segments()];
+        self.by_bag(&mut best).into_par_iter().enumerate().for_each_init(Vec::new, |own, (j, best)| {
+            own.clear();
+            own.resize(2 * best.len(), -1.0);
+            let (most, own) = own.split_at_mut(best.len());
+            for i in self.members(j) {
+                self.lift(*i as usize, j, likely, own);
+                for ((best, most), own) in best.iter_mut().zip(&mut *most).zip(&*own) {
+                    (*best, *most) = if *own > *most { (*i, *own) } else { (*best, *most) };
                 }
             }
         });
-        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-        for i in 0..self.rows() {
-            let labels = self.by_sample.row(i).indices;
-            for (k, pair) in labels.iter().zip(self.of_sample(i)).filter(|(_, pair)| kept[**pair as usize]) {
-                indices.push(*k);
-                values.push(likely[*pair as usize].max(LEAST));
+        let rows = |i: usize| {
+            let (span, labels) = (self.span(i), self.labels_of(i));
+            let mut kept: Vec<f32> = likely[span.clone()].iter().map(|p| f32::from(*p >= least)).collect();
+            for (j, _) in self.seats_of(i) {
+                self.lower(i, j, &best[self.segments_of(j)], &mut kept, |kept, best| {
+                    *kept = if best == i as u32 { 1.0 } else { *kept };
+                });
             }
-            indptr.push(indices.len());
-        }
+            let kept = labels.iter().zip(&likely[span]).zip(kept).filter(|(_, kept)| *kept > 0.0);
+            kept.map(|((k, p), _)| (*k, p.max(LEAST))).collect::<Vec<_>>()
+        };
+        let rows: Vec<Vec<(u32, f32)>> = (0..self.rows()).into_par_iter().map(rows).collect();
+        let mut indptr = vec![0];
+        indptr.extend(rows.iter().scan(0, |end, row| {
+            *end += row.len();
+            Some(*end)
+        }));
+        let (indices, values) = rows.into_iter().flatten().unzip();
         Csr::trusted(self.rows(), self.labels(), indptr, indices, values)
     }
 }
@@ -193,7 +242,7 @@ impl Candidates {
 const LEAST: f32 = 0.01;
 
 /// Cuts a slice into parts of these sizes.
-fn parts<T>(mut of: &mut [T], sizes: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
+pub(super) fn parts<T>(mut of: &mut [T], sizes: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
     sizes
         .map(|size| {
             let (part, rest) = std::mem::take(&mut of).split_at_mut(size);

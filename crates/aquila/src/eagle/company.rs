@@ -6,96 +6,252 @@
 //! groups carry them together. A group's own pairs have no part in what is said of them: the sums are made of either
 //! half of the groups, and speak to the other half.
 //!
-//! The source is our own. Cost: twice the sum over samples of their candidates squared, labels in parallel; no matrix of
-//! labels × labels is kept.
+//! Samples of one group have the same candidates, so sums run over *tables* of samples × labels; samples of several
+//! groups stand in tables of their own.
+//!
+//! The source is our own. Cost: twice the sum over samples of their candidates squared, in vector steps over a table's
+//! labels, and the sum over tables of their labels squared; no matrix of labels × labels is kept.
 
-use super::candidates::Candidates;
+use super::candidates::{Candidates, parts};
 use super::groups::Groups;
 use crate::control::Control;
 use crate::error::Result;
+use crate::kernels::{Isa, tables};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Labels with less than this in all say little: what they have in common with others may be chance.
 const DOUBT: f32 = 20.0;
 
-/// Which half of the groups each sample's first group is of.
-pub(super) fn halves(groups: &Groups) -> Vec<u8> {
-    let mut half = vec![0; groups.samples()];
-    for j in (0..groups.len()).rev() {
-        groups.members(j).iter().for_each(|i| half[*i as usize] = (j % 2) as u8);
-    }
-    half
+/// Samples by what may be theirs: tables of samples that have the same candidates.
+#[derive(Debug)]
+pub(super) struct Company<'a> {
+    pairs: &'a Candidates<'a>,
+    /// The samples, table by table.
+    samples: Vec<u32>,
+    tables: Vec<Table>,
+    /// For each label its tables, and its place in each of them.
+    starts: Vec<usize>,
+    of_label: Vec<(u32, u32)>,
+    /// For each label and table, label by label, where its pairs begin if they stand by label and table.
+    begins: Vec<usize>,
+    /// For each table and label, table by table, the same.
+    by_label: Vec<usize>,
 }
 
-/// What the other labels of its sample say of each pair, given how likely pairs are.
-pub(super) fn company(
-    pairs: &Candidates,
-    likely: &[f32],
-    halves: &[u8],
-    control: &Control,
-) -> Result<Vec<f32>> {
-    let apart = apart(pairs, likely);
-    let in_rows = pairs.in_rows(&apart);
-    let half_of = |i: &u32| usize::from(halves[*i as usize]);
-    // 1 over the length of each label in either half.
-    let scales: Vec<[f32; 2]> = (0..pairs.labels())
-        .into_par_iter()
-        .map(|k| {
-            let mut squares = [DOUBT; 2];
-            let of_label = pairs.of_label(k);
-            let samples = &pairs.samples()[of_label.clone()];
-            samples.iter().zip(&apart[of_label]).for_each(|(i, d)| squares[half_of(i)] += d * d);
-            squares.map(|s| 1.0 / s.sqrt())
-        })
-        .collect();
-    let mut said = vec![0f32; pairs.len()];
-    let work = pairs.by_label(&mut said).into_par_iter().enumerate();
-    work.try_for_each_init(
-        || (vec![[0f32; 2]; pairs.labels()], Vec::new()),
-        |(shared, met), (k, said)| {
-            control.check()?;
-            let of_label = pairs.of_label(k);
-            let samples = &pairs.samples()[of_label.clone()];
-            for (i, own) in samples.iter().zip(&apart[of_label]).filter(|(_, own)| **own != 0.0) {
-                let (half, span) = (half_of(i), pairs.row_span(*i as usize));
-                for (l, d) in pairs.by_sample().indices()[span.clone()].iter().zip(&in_rows[span]) {
-                    let shared = &mut shared[*l as usize];
-                    if *shared == [0.0; 2] && *d != 0.0 {
-                        met.push(*l as usize);
-                    }
-                    shared[half] += own * d;
+/// Samples of the same candidates and the same half of the groups.
+#[derive(Debug)]
+struct Table {
+    /// Which half.
+    half: usize,
+    /// Its samples' places.
+    samples: Range<usize>,
+    /// Where its pairs begin if they stand by table, sample and label.
+    pairs: usize,
+    /// Where its labels begin if labels stand by table.
+    labels: usize,
+}
+
+impl<'a> Company<'a> {
+    pub fn new(pairs: &'a Candidates<'a>, groups: &Groups) -> Self {
+        let (mut samples, mut tables) = (Vec::new(), Vec::<Table>::new());
+        let mut seen = vec![false; groups.samples()];
+        let (mut before, mut cells, mut labels) = (0, 0, 0);
+        for j in 0..groups.len() {
+            let mut begin = true;
+            for i in groups.members(j).iter().copied() {
+                let own = pairs.labels_of(i as usize);
+                if std::mem::replace(&mut seen[i as usize], true) || own.is_empty() {
+                    continue;
+                }
+                if begin || own != pairs.labels_of(before as usize) {
+                    let at = samples.len()..samples.len();
+                    tables.push(Table { half: j % 2, samples: at, pairs: cells, labels });
+                    labels += own.len();
+                }
+                (begin, before) = (false, i);
+                samples.push(i);
+                cells += own.len();
+                if let Some(table) = tables.last_mut() {
+                    table.samples.end = samples.len();
                 }
             }
-            shared[k] = [0.0; 2];
-            for (i, said) in samples.iter().zip(said.iter_mut()) {
-                let (other, span) = (1 - half_of(i), pairs.row_span(*i as usize));
-                let labels = &pairs.by_sample().indices()[span.clone()];
-                let of = |(l, d): (&u32, &f32)| shared[*l as usize][other] * scales[*l as usize][other] * d;
-                *said = scales[k][other] * labels.iter().zip(&in_rows[span]).map(of).sum::<f32>();
-            }
-            met.drain(..).for_each(|l| shared[l] = [0.0; 2]);
-            Ok(())
-        },
-    )?;
-    Ok(said)
-}
-
-/// How far each pair is from the mean of its group, or of its groups' means.
-fn apart(pairs: &Candidates, likely: &[f32]) -> Vec<f32> {
-    let mut apart = likely.to_vec();
-    pairs.by_label(&mut apart).into_par_iter().enumerate().for_each_init(Vec::new, |means, (k, apart)| {
-        means.clear();
-        means.resize(apart.len(), (0f32, 0f32));
-        for (_, members) in pairs.segments(k) {
-            let mean = members.iter().map(|at| apart[*at as usize]).sum::<f32>() / members.len() as f32;
-            for at in members {
-                let (sum, n) = &mut means[*at as usize];
-                (*sum, *n) = (*sum + mean, *n + 1.0);
+        }
+        let labels_of = |t: &Table| pairs.labels_of(samples[t.samples.start] as usize);
+        let mut starts = vec![0; pairs.labels() + 1];
+        tables.iter().flat_map(labels_of).for_each(|k| starts[*k as usize + 1] += 1);
+        for k in 1..starts.len() {
+            starts[k] += starts[k - 1];
+        }
+        let (mut next, mut of_label) = (starts.clone(), vec![(0, 0); labels]);
+        let mut by_label = vec![0; labels];
+        for (t, table) in tables.iter().enumerate() {
+            for (at, k) in labels_of(table).iter().enumerate() {
+                let to = &mut next[*k as usize];
+                of_label[*to] = (t as u32, at as u32);
+                by_label[table.labels + at] = *to;
+                *to += 1;
             }
         }
-        apart.iter_mut().zip(means.iter()).for_each(|(v, (sum, n))| *v -= sum / n);
-    });
-    apart
+        let mut begins = vec![0];
+        for (t, _) in &of_label {
+            begins.push(begins[begins.len() - 1] + tables[*t as usize].samples.len());
+        }
+        by_label.iter_mut().for_each(|at| *at = begins[*at]);
+        Self { pairs, samples, tables, starts, of_label, begins, by_label }
+    }
+
+    /// What the other labels of its sample say of each pair, given how likely pairs are.
+    pub fn says(&self, likely: &[f32], control: &Control) -> Result<Vec<f32>> {
+        let mut apart = self.apart(likely);
+        let halves = self.halves();
+        let squares = self.pairs.tally(&mut apart, |rows, mut apart, sums: &mut [[f64; 2]]| {
+            for i in rows {
+                let (of_row, rest) = std::mem::take(&mut apart).split_at_mut(self.pairs.span(i).len());
+                apart = rest;
+                for (k, d) in self.pairs.labels_of(i).iter().zip(of_row) {
+                    sums[*k as usize][usize::from(halves[i])] += f64::from(*d * *d);
+                }
+            }
+        });
+        let scales: Vec<[f32; 2]> =
+            squares.iter().map(|s| s.map(|s| 1.0 / (s as f32 + DOUBT).sqrt())).collect();
+        let mut by_table = vec![0f32; apart.len()];
+        let spans =
+            parts(&mut by_table, self.tables.iter().map(|t| t.samples.len() * self.labels_of(t).len()));
+        spans.into_par_iter().zip(&self.tables).for_each(|(to, table)| {
+            let rows = self.samples[table.samples.clone()].iter();
+            for (to, i) in to.chunks_mut(self.labels_of(table).len()).zip(rows) {
+                to.copy_from_slice(&apart[self.pairs.span(*i as usize)]);
+            }
+        });
+        let mut said = vec![0f32; apart.len()];
+        let spans = |k: usize| self.begins[self.starts[k + 1]] - self.begins[self.starts[k]];
+        parts(&mut said, (0..self.pairs.labels()).map(spans)).into_par_iter().enumerate().try_for_each_init(
+            || Shared { sums: vec![[0.0; 2]; self.pairs.labels()], ..Shared::default() },
+            |shared, (k, said)| {
+                control.check()?;
+                self.of_label(k, &by_table, &scales, shared, said);
+                Ok(())
+            },
+        )?;
+        let mut out = apart;
+        self.scatter(&said, &mut out);
+        Ok(out)
+    }
+
+    /// What other labels say of one label's pairs.
+    fn of_label(
+        &self,
+        k: usize,
+        apart: &[f32],
+        scales: &[[f32; 2]],
+        shared: &mut Shared,
+        mut said: &mut [f32],
+    ) {
+        let (isa, Shared { sums, met, row }) = (Isa::detect(), shared);
+        let tables = &self.of_label[self.starts[k]..self.starts[k + 1]];
+        for (t, at) in tables {
+            let table = &self.tables[*t as usize];
+            let labels = self.labels_of(table);
+            let n = labels.len();
+            row.clear();
+            row.resize(n, 0.0);
+            tables::add_products(isa, &apart[table.pairs..][..n * table.samples.len()], *at as usize, row);
+            for (l, sum) in labels.iter().zip(&*row) {
+                let sums = &mut sums[*l as usize];
+                if *sums == [0.0; 2] {
+                    met.push(*l);
+                }
+                sums[table.half] += sum;
+            }
+        }
+        sums[k] = [0.0; 2];
+        for (t, _) in tables {
+            let table = &self.tables[*t as usize];
+            let (labels, other) = (self.labels_of(table), 1 - table.half);
+            row.clear();
+            row.extend(labels.iter().map(|l| sums[*l as usize][other] * scales[*l as usize][other]));
+            let (to, rest) = std::mem::take(&mut said).split_at_mut(table.samples.len());
+            said = rest;
+            tables::products(isa, &apart[table.pairs..][..labels.len() * to.len()], row, to);
+            to.iter_mut().for_each(|to| *to *= scales[k][other]);
+        }
+        met.drain(..).for_each(|l| sums[l as usize] = [0.0; 2]);
+    }
+
+    fn labels_of(&self, table: &Table) -> &[u32] {
+        self.pairs.labels_of(self.samples[table.samples.start] as usize)
+    }
+
+    /// Which half of the groups each sample's first group is of.
+    fn halves(&self) -> Vec<u8> {
+        let mut halves = vec![0; self.pairs.rows()];
+        for table in &self.tables {
+            self.samples[table.samples.clone()].iter().for_each(|i| halves[*i as usize] = table.half as u8);
+        }
+        halves
+    }
+
+    /// Brings what stands by label, table and sample to its pairs.
+    fn scatter(&self, from: &[f32], to: &mut [f32]) {
+        let mut place = vec![(0u32, 0u32); self.pairs.rows()];
+        for (t, table) in self.tables.iter().enumerate() {
+            for (nth, i) in self.samples[table.samples.clone()].iter().enumerate() {
+                place[*i as usize] = (t as u32, nth as u32);
+            }
+        }
+        self.pairs.by_row(to).into_par_iter().zip(place).for_each(|(to, (t, nth))| {
+            if !to.is_empty() {
+                let begins = &self.by_label[self.tables[t as usize].labels..];
+                to.iter_mut().zip(begins).for_each(|(to, begin)| *to = from[begin + nth as usize]);
+            }
+        });
+    }
+
+    /// How far each pair is from the mean of its group, or of its groups' means.
+    fn apart(&self, likely: &[f32]) -> Vec<f32> {
+        let pairs = self.pairs;
+        let mut means = vec![0f32; pairs.segments()];
+        pairs.by_bag(&mut means).into_par_iter().enumerate().for_each_init(Vec::new, |own, (j, means)| {
+            own.clear();
+            own.resize(means.len(), 0.0);
+            let share = 1.0 / pairs.members(j).len().max(1) as f32;
+            for i in pairs.members(j) {
+                pairs.lift(*i as usize, j, likely, own);
+                means.iter_mut().zip(&*own).for_each(|(mean, p)| *mean += share * p);
+            }
+        });
+        let mut apart = likely.to_vec();
+        pairs.by_row(&mut apart).into_par_iter().enumerate().for_each_init(
+            || (Vec::new(), Vec::new()),
+            |(sums, counts), (i, apart)| {
+                for of in [&mut *sums, counts] {
+                    of.clear();
+                    of.resize(apart.len(), 0.0);
+                }
+                for (j, _) in pairs.seats_of(i) {
+                    let means = &means[pairs.segments_of(j)];
+                    pairs.lower(i, j, means, sums, |sum, mean| *sum += mean);
+                    pairs.lower(i, j, means, counts, |count, _| *count += 1.0);
+                }
+                for ((d, sum), count) in apart.iter_mut().zip(&*sums).zip(&*counts) {
+                    *d -= sum / count;
+                }
+            },
+        );
+        apart
+    }
+}
+
+/// One thread's memory.
+#[derive(Debug, Default)]
+struct Shared {
+    /// What each label has in common with the one in hand, in either half.
+    sums: Vec<[f32; 2]>,
+    /// Labels whose sums are not 0; some may stand twice.
+    met: Vec<u32>,
+    row: Vec<f32>,
 }
 
 #[cfg(test)]
@@ -106,7 +262,7 @@ mod tests {
     use crate::rng::Rng;
 
     /// Samples in random groups of four, some in a second one; twelve labels.
-    fn case(seed: u64) -> (Groups, Csr, Vec<f32>, Candidates) {
+    fn case(seed: u64) -> (Groups, Csr, Rng) {
         let mut rng = Rng::new(&[seed]);
         let n = 60u32;
         let mut lists: Vec<Vec<u32>> = (0..n).step_by(4).map(|i| (i..i + 4).collect()).collect();
@@ -124,24 +280,27 @@ mod tests {
         let y = Csr::new(n as usize, 12, indptr, indices, ones).unwrap();
         let groups = Groups::from_lists(n as usize, lists).unwrap();
         let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
-        let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
+        (groups, bags, rng)
+    }
+
+    fn likely(pairs: &Candidates<'_>, rng: &mut Rng) -> Vec<f32> {
         let mut likely: Vec<f32> = (0..pairs.len()).map(|_| rng.below(1000) as f32 / 1000.0).collect();
         // The samples of the first groups are all as likely: nothing sets them apart.
-        for i in 0..12 {
-            pairs.of_sample(i).iter().for_each(|pair| likely[*pair as usize] = 1.0);
-        }
-        (groups, bags, likely, pairs)
+        (0..12).for_each(|i| likely[pairs.span(i)].fill(1.0));
+        likely
     }
 
     #[test]
     fn it_is_the_formula() {
         for seed in 0..10 {
-            let (groups, bags, likely, pairs) = case(seed);
+            let (groups, bags, mut rng) = case(seed);
+            let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
+            let likely = likely(&pairs, &mut rng);
             let (n, labels) = (groups.samples(), bags.cols());
             let memberships = groups.memberships();
             let place = |i: usize, k: usize| {
-                let at = pairs.by_sample().row(i).indices.binary_search(&(k as u32)).ok()?;
-                Some(pairs.of_sample(i)[at] as usize)
+                let at = pairs.labels_of(i).binary_search(&(k as u32)).ok()?;
+                Some(pairs.span(i).start + at)
             };
             let mut d = vec![vec![0f64; labels]; n];
             for (i, d) in d.iter_mut().enumerate() {
@@ -165,7 +324,7 @@ mod tests {
                 }
             }
             let half = |i: usize| memberships.row(i).indices[0] % 2;
-            let found = company(&pairs, &likely, &halves(&groups), &Control::default()).unwrap();
+            let found = Company::new(&pairs, &groups).says(&likely, &Control::default()).unwrap();
             for i in 0..n {
                 for k in 0..labels {
                     let Some(own) = place(i, k) else { continue };
@@ -194,9 +353,9 @@ mod tests {
         let bags =
             Csr::new(40, 2, (0..=40).map(|j| 2 * j).collect(), [0, 1].repeat(40), vec![1.0; 80]).unwrap();
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
-        let mut likely: Vec<f32> = (0..160).map(|at| if at % 2 == 0 { 0.9 } else { 0.1 }).collect();
-        (likely[158], likely[159]) = (0.5, 0.5);
-        let said = company(&pairs, &likely, &halves(&groups), &Control::default()).unwrap();
-        assert!(said[158] > 0.05 && said[159] < -0.05, "{} {}", said[158], said[159]);
+        let mut likely: Vec<f32> = (0..160).map(|at| if at % 4 < 2 { 0.9 } else { 0.1 }).collect();
+        (likely[157], likely[159]) = (0.5, 0.5);
+        let said = Company::new(&pairs, &groups).says(&likely, &Control::default()).unwrap();
+        assert!(said[157] > 0.05 && said[159] < -0.05, "{} {}", said[157], said[159]);
     }
 }

@@ -172,7 +172,9 @@ pub(super) fn sum_rows<'a>(
                 sums[j as usize] += value(v);
             }
         }
-        indices[begin..].sort_unstable();
+        if !indices[begin..].is_sorted() {
+            indices[begin..].sort_unstable();
+        }
         values.extend(indices[begin..].iter().map(|j| std::mem::take(&mut sums[*j as usize])));
         indptr.push(indices.len());
     }

@@ -25,33 +25,35 @@
 //! every sample had every label of its group ([`weighed`]).
 //!
 //! The source is our own, after a study of ridge regression on group means; docs/algorithms/refinement.md has what each
-//! part gives and where it ends. Cost: two trainings on means of groups, two a round, and the posteriors.
+//! part gives and where it ends. Cost by rows: two trainings on means of groups, two a round, and the posteriors; one on
+//! means in the fast form, whose rankers end sooner and learn from halves.
 
 use super::candidates::Candidates;
-use super::company::{company, halves};
+use super::company::Company;
 use super::groups::Groups;
-use super::posterior::{Rates, posterior};
+use super::posterior::{Posterior, Rates};
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::Result;
 use crate::params::{Kind, Params};
 use crate::rng::Rng;
-use crate::tree::{Cut, Pifa};
+use crate::tree::{Cut, LabelTree, Pifa};
 use crate::xlinear::{
-    PredictParams, Relevance, Scope, ScoreForm, TrainInputs, TrainParams, TrainRows, train,
+    PredictParams, Relevance, Scope, ScoreForm, TrainInputs, TrainParams, TrainRows, label_tree, train,
 };
 use rayon::prelude::*;
+use std::borrow::Cow;
 use std::time::Instant;
 
 /// Defaults of refinement, alone and on the way to a model.
-pub(super) const DEFAULT_ROUNDS: u32 = 2;
+pub(super) const DEFAULT_ROUNDS: u32 = 1;
 pub(super) const DEFAULT_FOLDS: u32 = 3;
 pub(super) const DEFAULT_THRESHOLD: f32 = 0.45;
 
 crate::params! {
     /// How group labels are refined.
     pub struct RefineParams {
-        /// Rounds of rankers after the first score. Each costs two trainings; 0 is the fast form.
+        /// Rounds of rankers after the first score; 0 is the fast form, whose folds are always two.
         pub rounds: u32 = DEFAULT_ROUNDS, "rounds", Kind::Integer { min: 0.0, max: 100.0 };
         /// Parts of the groups; each is scored by rankers that learned from the others.
         pub folds: u32 = DEFAULT_FOLDS, "folds", Kind::Integer { min: 2.0, max: 100.0 };
@@ -79,12 +81,15 @@ pub struct Refined {
 const ALIKE: f64 = 0.16;
 /// Costs of the first rankers: means of groups say less than rows of their own.
 const FIRST_COST: f32 = 0.5;
+/// Parts of the groups in the fast form.
+const FAST_FOLDS: u32 = 2;
 /// Weight of what a sample's other labels say, where the first score's is 1.
 const COMPANY: f32 = 0.5;
 /// Weight of the rounds' scores, if the labels that their rankers learned were certain.
 const ROUNDS: f32 = 2.0;
-/// Rankers end sooner than models: only the order of their scores counts.
+/// Rankers end sooner than models, for only the order of their scores counts. In the fast form, sooner still.
 const HASTE: f32 = 3.0;
+const FAST_HASTE: f32 = 10.0;
 /// Unity from which on labels weigh by the least power of their confidence.
 const UNITED: f64 = 0.24;
 const LEAST_POWER: f32 = 0.25;
@@ -102,13 +107,13 @@ pub fn likeness(x: &Features, groups: &Groups, control: &Control) -> Result<f64>
     let x = x.as_csr();
     let rows = TrainRows::new(&x, true);
     control.check()?;
-    likeness_of(&rows, groups, control)
+    control.install(|| likeness_of(&rows, groups, control))?
 }
 
 fn likeness_of(rows: &TrainRows<'_>, groups: &Groups, control: &Control) -> Result<f64> {
     // Σ over pairs of ⟨x, z⟩ is ‖Σ x‖² less the diagonal.
-    let mut sum = vec![0f64; rows.cols()];
-    let mut pairs_of = |members: &mut dyn Iterator<Item = u32>| {
+    let pairs_of = |sum: &mut Vec<f64>, members: &mut dyn Iterator<Item = u32>| {
+        sum.resize(rows.cols(), 0.0);
         let (mut touched, mut n, mut own) = (Vec::new(), 0f64, 0f64);
         for i in members {
             control.check()?;
@@ -123,11 +128,17 @@ fn likeness_of(rows: &TrainRows<'_>, groups: &Groups, control: &Control) -> Resu
         let all: f64 = touched.iter().map(|j| std::mem::take(&mut sum[*j as usize]).powi(2)).sum();
         Ok((all - own, n * (n - 1.0)))
     };
-    let (all, pairs) = pairs_of(&mut (0..rows.rows() as u32))?;
+    let (random, of_groups) = rayon::join(
+        || pairs_of(&mut Vec::new(), &mut (0..rows.rows() as u32)),
+        || {
+            let of_group = |sum: &mut Vec<f64>, j| pairs_of(sum, &mut groups.members(j).iter().copied());
+            (0..groups.len()).into_par_iter().map_init(Vec::new, of_group).collect::<Result<Vec<_>>>()
+        },
+    );
+    let (all, pairs) = random?;
     let random = if pairs > 0.0 { all / pairs } else { 0.0 };
     let (mut all, mut pairs) = (0.0, 0.0);
-    for j in 0..groups.len() {
-        let (a, p) = pairs_of(&mut groups.members(j).iter().copied())?;
+    for (a, p) in of_groups? {
         (all, pairs) = (all + a, pairs + p);
     }
     let likeness = if pairs > 0.0 && random < 1.0 { (all / pairs - random) / (1.0 - random) } else { 0.0 };
@@ -193,27 +204,28 @@ pub fn refine(
     let power = 1.0 - (1.0 - LEAST_POWER) * beyond;
 
     let mut rankers = rankers.clone();
-    if bags.cols() <= FLAT as usize {
-        rankers.tree.max_leaf = rankers.tree.max_leaf.max(FLAT);
-    }
-    rankers.solver.eps *= HASTE;
+    let (folds, haste) = if params.rounds == 0 { (FAST_FOLDS, FAST_HASTE) } else { (params.folds, HASTE) };
+    rankers.solver.eps *= haste;
     let work = Work { x: &x, rows: &rows, groups, bags, pairs: &pairs, rankers, control, since };
-    let steps = params.folds * (params.rounds + 1);
+    let steps = folds * (params.rounds + 1);
     let mut step = 0;
     let mut tell = || {
         step += 1;
         work.tell(step, steps);
     };
 
-    let halves = halves(groups);
-    let believe = |evidence: &[f32]| -> Result<Vec<f32>> {
-        let alone = control.install(|| posterior(&pairs, &rates, evidence, control))??;
-        let said = work.standard(control.install(|| company(&pairs, &alone, &halves, control))??)?;
-        let joined: Vec<f32> = evidence.iter().zip(&said).map(|(e, c)| e + COMPANY * c).collect();
-        control.install(|| posterior(&pairs, &rates, &joined, control))?
+    let company = control.install(|| Company::new(&pairs, groups))?;
+    let mut posterior = Posterior::new(&pairs, &rates);
+    let mut believe = |evidence: &[f32]| -> Result<Vec<f32>> {
+        control.install(|| {
+            let alone = posterior.of(evidence, control)?;
+            let said = work.standard(company.says(&alone, control)?);
+            let joined: Vec<f32> = evidence.iter().zip(&said).map(|(e, c)| e + COMPANY * c).collect();
+            posterior.of(&joined, control)
+        })?
     };
 
-    let first = work.standard(work.scores(Teacher::Bags, params.folds, 0, &mut tell)?)?;
+    let first = work.scores(Teacher::Bags, folds, 0, &mut tell)?;
     let mut likely = believe(&first)?;
     let mut later = vec![0f32; pairs.len()];
     let mut weight = 0.0;
@@ -222,10 +234,8 @@ pub fn refine(
         if round == 1 {
             weight = ROUNDS * certainty(&y);
         }
-        let found =
-            work.standard(work.scores(Teacher::Samples(&y), params.folds, u64::from(round), &mut tell)?)?;
-        let share = if round == 1 { 1.0 } else { 0.5 };
-        later.iter_mut().zip(&found).for_each(|(all, s)| *all += share * (s - *all));
+        let found = work.scores(Teacher::Samples(&y), folds, u64::from(round), &mut tell)?;
+        later.iter_mut().zip(&found).for_each(|(mean, s)| *mean += (s - *mean) / round as f32);
         let evidence: Vec<f32> = first.iter().zip(&later).map(|(z, s)| z + weight * s).collect();
         likely = believe(&evidence)?;
     }
@@ -248,7 +258,7 @@ struct Work<'a> {
     rows: &'a TrainRows<'a>,
     groups: &'a Groups,
     bags: &'a Csr,
-    pairs: &'a Candidates,
+    pairs: &'a Candidates<'a>,
     rankers: TrainParams,
     control: &'a Control,
     since: Instant,
@@ -271,51 +281,69 @@ impl Work<'_> {
         for (j, fold) in of_group.iter().enumerate().rev() {
             self.groups.members(j).iter().for_each(|i| of_sample[*i as usize] = *fold);
         }
-        let rosters = self.groups.rosters();
-        let mut scores = vec![0f32; self.pairs.len()];
-        for fold in 0..folds {
-            let held: Vec<u32> = places(&of_sample, |f| f == fold);
-            match teacher {
-                Teacher::Bags => {
-                    let rest = places(&of_group, |f| f != fold);
-                    let means = Pifa::new(self.x, self.rows.values(), &rosters);
-                    let means = self.control.install(|| means.some(&rest, Cut::NONE, self.control))??;
-                    let mut params = self.rankers.clone();
-                    params.solver.cp *= FIRST_COST;
-                    params.solver.cn *= FIRST_COST;
-                    params.model.normalize = true;
-                    self.score(means, &self.bags.select(&rest), &params, &held, &mut scores)?;
-                }
-                Teacher::Samples(y) => {
-                    let rest = places(&of_sample, |f| f != fold && f != u32::MAX);
-                    let y = y.select(&rest);
-                    let params = ranker(&self.rankers, &y);
-                    self.score(self.x.select(&rest), &y, &params, &held, &mut scores)?;
-                }
+        let (x, y, of_row, params) = match teacher {
+            Teacher::Bags => {
+                let mut params = self.rankers.clone();
+                params.solver.cp *= FIRST_COST;
+                params.solver.cn *= FIRST_COST;
+                params.model.normalize = true;
+                let rosters = self.groups.rosters();
+                let means = Pifa::new(self.x, self.rows.values(), &rosters);
+                let means = self.control.install(|| means.all(Cut::NONE, self.control))??;
+                (Cow::Owned(means), self.bags, &of_group, params)
             }
+            Teacher::Samples(y) => (Cow::Borrowed(self.x), y, &of_sample, ranker(&self.rankers, y)),
+        };
+        let mut scores = vec![0f32; self.pairs.len()];
+        if self.pairs.len() == 0 {
+            return Ok(scores);
+        }
+        let tree = self.tree(&x, y, &params)?;
+        for fold in 0..folds {
+            let rest = places(of_row, |f| f != fold && f != u32::MAX);
+            let held = places(&of_sample, |f| f == fold);
+            self.score(x.select(&rest), &y.select(&rest), tree.clone(), &params, &held, &mut scores)?;
             tell();
         }
-        Ok(scores)
+        self.control.install(|| self.standard(scores))
+    }
+
+    /// The labels' tree, the same for the rankers of all folds; a flat one if labels are few.
+    fn tree(&self, x: &Csr, y: &Csr, params: &TrainParams) -> Result<LabelTree> {
+        if y.cols() <= FLAT as usize {
+            return LabelTree::flat(y.cols());
+        }
+        let rows = TrainRows::new(x, params.model.normalize);
+        self.control.install(|| label_tree(&rows, y, params, self.control))?
     }
 
     /// Trains on these rows, and scores the candidates of the samples `held`.
-    fn score(&self, x: Csr, y: &Csr, params: &TrainParams, held: &[u32], scores: &mut [f32]) -> Result<()> {
+    fn score(
+        &self,
+        x: Csr,
+        y: &Csr,
+        tree: LabelTree,
+        params: &TrainParams,
+        held: &[u32],
+        scores: &mut [f32],
+    ) -> Result<()> {
         self.control.check()?;
         if y.values().iter().all(|v| *v == 0.0) {
             return Ok(());
         }
         let control = self.control.quiet();
-        let model = train(&Features::from(x), y, params, TrainInputs::default(), &control)?.0;
+        let inputs = TrainInputs { tree: Some(tree), ..TrainInputs::default() };
+        let model = train(&Features::from(x), y, params, inputs, &control)?.0;
         let wanted = self.pairs.by_sample().select(held);
         let search = PredictParams { scores: ScoreForm::LogSigmoid, ..PredictParams::default() };
         let rows = Features::from(self.x.select(held));
         let found = model.predict(&rows, &search, &Scope::Chosen(wanted), &control)?;
         for (n, i) in held.iter().enumerate() {
-            let labels = self.pairs.by_sample().row(*i as usize).indices;
-            let of_sample = self.pairs.of_sample(*i as usize);
+            let labels = self.pairs.labels_of(*i as usize);
+            let of_sample = &mut scores[self.pairs.span(*i as usize)];
             for at in found.indptr[n]..found.indptr[n + 1] {
                 if let Ok(place) = labels.binary_search(&found.labels[at]) {
-                    scores[of_sample[place] as usize] = found.scores[at];
+                    of_sample[place] = found.scores[at];
                 }
             }
         }
@@ -323,17 +351,30 @@ impl Work<'_> {
     }
 
     /// Scores brought to mean 0 and spread 1 for each label.
-    fn standard(&self, mut scores: Vec<f32>) -> Result<Vec<f32>> {
-        self.control.install(|| {
-            self.pairs.by_label(&mut scores).into_par_iter().for_each(|scores| {
-                let n = scores.len().max(1) as f64;
-                let mean = scores.iter().map(|s| f64::from(*s)).sum::<f64>() / n;
-                let spread = scores.iter().map(|s| (f64::from(*s) - mean).powi(2)).sum::<f64>() / n;
-                let scale = if spread > 1e-12 { 1.0 / spread.sqrt() } else { 0.0 };
-                scores.iter_mut().for_each(|s| *s = ((f64::from(*s) - mean) * scale) as f32);
-            });
-        })?;
-        Ok(scores)
+    fn standard(&self, mut scores: Vec<f32>) -> Vec<f32> {
+        let pairs = self.pairs;
+        let sums = pairs.tally(&mut scores, |rows, scores, sums: &mut [[f64; 2]]| {
+            let labels = rows.flat_map(|i| pairs.labels_of(i));
+            for (k, s) in labels.zip(scores) {
+                let [sum, squares] = &mut sums[*k as usize];
+                *sum += f64::from(*s);
+                *squares += f64::from(*s) * f64::from(*s);
+            }
+        });
+        let scale = |([sum, squares], n): (&[f64; 2], &u32)| {
+            let n = f64::from((*n).max(1));
+            let (mean, spread) = (sum / n, squares / n - (sum / n).powi(2));
+            let scale = if spread > 1e-9 * squares / n { 1.0 / spread.sqrt() } else { 0.0 };
+            [mean as f32, scale as f32]
+        };
+        let scales: Vec<[f32; 2]> = sums.iter().zip(pairs.counts()).map(scale).collect();
+        pairs.by_row(&mut scores).into_par_iter().enumerate().for_each(|(i, scores)| {
+            for (s, k) in scores.iter_mut().zip(pairs.labels_of(i)) {
+                let [mean, scale] = scales[*k as usize];
+                *s = (*s - mean) * scale;
+            }
+        });
+        scores
     }
 
     fn tell(&self, done: u32, total: u32) {

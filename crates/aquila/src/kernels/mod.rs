@@ -13,6 +13,7 @@ pub(crate) mod pairs;
 pub(crate) mod panels;
 pub(crate) mod postings;
 pub(crate) mod select;
+pub(crate) mod tables;
 mod tiles;
 
 pub(crate) use map::map_file;

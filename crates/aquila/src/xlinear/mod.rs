@@ -30,5 +30,6 @@ pub use params::{
     SolverParams, SplitKind, TrainParams, TreeParams, VectorCut, VectorKind,
 };
 pub use search::{Allowed, Scope, Searcher};
+pub(crate) use train::label_tree;
 pub use train::{TrainInputs, TrainReport, forecast, train};
 pub use weight_format::{WeightFormat, WeightKind};

@@ -204,6 +204,17 @@ fn run(
     Ok((model, report))
 }
 
+/// The tree that a training on these rows and labels would learn in.
+pub(crate) fn label_tree(
+    rows: &TrainRows<'_>,
+    y: &Csr,
+    params: &TrainParams,
+    control: &Control,
+) -> Result<LabelTree> {
+    let vectors = vectors(rows, y, None, params, control)?;
+    Ok(tree::build(vectors, &shape(params), control)?.collapse(params.tree.collapse))
+}
+
 fn vectors(
     rows: &TrainRows<'_>,
     y: &Csr,

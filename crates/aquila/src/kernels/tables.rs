@@ -1,0 +1,127 @@
+//! Sums over tables: a few rows of many columns, row after row.
+//!
+//! Every set adds in the same sixteen streams, so that the sums are the same everywhere.
+
+use super::Isa;
+
+/// Adds to each column of `sums` its products with column `at`, over the table's rows.
+pub(crate) fn add_products(isa: Isa, table: &[f32], at: usize, sums: &mut [f32]) {
+    match isa {
+        // SAFETY: the instruction set was detected.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if isa.runs_here() => unsafe { add_products_avx512(table, at, sums) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.runs_here() => unsafe { add_products_avx2(table, at, sums) },
+        _ => add_products_of(table, at, sums),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
+fn add_products_avx512(table: &[f32], at: usize, sums: &mut [f32]) {
+    add_products_of(table, at, sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn add_products_avx2(table: &[f32], at: usize, sums: &mut [f32]) {
+    add_products_of(table, at, sums);
+}
+
+#[inline(always)]
+fn add_products_of(table: &[f32], at: usize, sums: &mut [f32]) {
+    let n = sums.len();
+    let mut rows = table.chunks_exact(4 * n);
+    for four in &mut rows {
+        // Four rows at once: a sum is loaded and stored once for them.
+        let (a, rest) = four.split_at(n);
+        let (b, rest) = rest.split_at(n);
+        let (c, d) = rest.split_at(n);
+        let [e, f, g, h] = [a[at], b[at], c[at], d[at]];
+        for ((((sum, a), b), c), d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            *sum += (e * a + f * b) + (g * c + h * d);
+        }
+    }
+    for row in rows.remainder().chunks_exact(n) {
+        let own = row[at];
+        sums.iter_mut().zip(row).for_each(|(sum, v)| *sum += own * v);
+    }
+}
+
+/// The product of each row of the table with `with`.
+pub(crate) fn products(isa: Isa, table: &[f32], with: &[f32], out: &mut [f32]) {
+    match isa {
+        // SAFETY: the instruction set was detected.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if isa.runs_here() => unsafe { products_avx512(table, with, out) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.runs_here() => unsafe { products_avx2(table, with, out) },
+        _ => products_of(table, with, out),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
+fn products_avx512(table: &[f32], with: &[f32], out: &mut [f32]) {
+    products_of(table, with, out);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn products_avx2(table: &[f32], with: &[f32], out: &mut [f32]) {
+    products_of(table, with, out);
+}
+
+#[inline(always)]
+fn products_of(table: &[f32], with: &[f32], out: &mut [f32]) {
+    let (lines, rest) = with.as_chunks::<16>();
+    for (out, row) in out.iter_mut().zip(table.chunks_exact(with.len())) {
+        let (own, tail) = row.as_chunks::<16>();
+        let mut streams = [0f32; 16];
+        for (a, b) in own.iter().zip(lines) {
+            streams.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
+        }
+        let half: [f32; 8] = std::array::from_fn(|i| streams[i] + streams[i + 8]);
+        let quarter: [f32; 4] = std::array::from_fn(|i| half[i] + half[i + 4]);
+        let whole = (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
+        *out = whole + tail.iter().zip(rest).map(|(a, b)| a * b).sum::<f32>();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    #[test]
+    fn every_set_adds_the_same_and_what_plain_sums_add() {
+        let mut rng = Rng::new(&[9]);
+        for n in [1usize, 2, 15, 16, 17, 40, 67] {
+            for rows in 0..10 {
+                let mut some = |n| (0..n).map(|_| rng.below(100) as f32 * 0.01 - 0.5).collect::<Vec<f32>>();
+                let (table, with, before) = (some(n * rows), some(n), some(n));
+                let at = n / 2;
+                let mut found = Vec::new();
+                for isa in Isa::available() {
+                    let (mut sums, mut out) = (before.clone(), vec![0.0; rows]);
+                    add_products(isa, &table, at, &mut sums);
+                    products(isa, &table, &with, &mut out);
+                    found.push((sums, out));
+                }
+                assert!(found.windows(2).all(|w| w[0] == w[1]));
+                let (sums, out) = &found[0];
+                for l in 0..n {
+                    let want: f64 =
+                        (0..rows).map(|m| f64::from(table[m * n + at]) * f64::from(table[m * n + l])).sum();
+                    assert!((f64::from(sums[l] - before[l]) - want).abs() < 1e-4);
+                }
+                for (m, out) in out.iter().enumerate() {
+                    let want: f64 = (0..n).map(|l| f64::from(table[m * n + l]) * f64::from(with[l])).sum();
+                    assert!((f64::from(*out) - want).abs() < 1e-4);
+                }
+            }
+        }
+    }
+}
