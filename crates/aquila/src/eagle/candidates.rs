@@ -51,6 +51,7 @@ impl<'a> Candidates<'a> {
         let mut next = memberships.indptr().to_vec();
         let (mut nth, mut seats) = (vec![0; memberships.nnz()], vec![0]);
         for j in 0..groups.len() {
+            control.check()?;
             for (n, i) in groups.members(j).iter().enumerate() {
                 nth[next[*i as usize]] = n as u32;
                 next[*i as usize] += 1;

@@ -53,11 +53,12 @@ struct Table {
 }
 
 impl<'a> Company<'a> {
-    pub fn new(pairs: &'a Candidates<'a>, groups: &Groups) -> Self {
+    pub fn new(pairs: &'a Candidates<'a>, groups: &Groups, control: &Control) -> Result<Self> {
         let (mut samples, mut tables) = (Vec::new(), Vec::<Table>::new());
         let mut seen = vec![false; groups.samples()];
         let (mut before, mut cells, mut labels) = (0, 0, 0);
         for j in 0..groups.len() {
+            control.check()?;
             let mut begin = true;
             for i in groups.members(j).iter().copied() {
                 let own = pairs.labels_of(i as usize);
@@ -86,6 +87,7 @@ impl<'a> Company<'a> {
         let (mut next, mut of_label) = (starts.clone(), vec![(0, 0); labels]);
         let mut by_label = vec![0; labels];
         for (t, table) in tables.iter().enumerate() {
+            control.check()?;
             for (at, k) in labels_of(table).iter().enumerate() {
                 let to = &mut next[*k as usize];
                 of_label[*to] = (t as u32, at as u32);
@@ -98,7 +100,7 @@ impl<'a> Company<'a> {
             begins.push(begins[begins.len() - 1] + tables[*t as usize].samples.len());
         }
         by_label.iter_mut().for_each(|at| *at = begins[*at]);
-        Self { pairs, samples, tables, starts, of_label, begins, by_label }
+        Ok(Self { pairs, samples, tables, starts, of_label, begins, by_label })
     }
 
     /// What the other labels of its sample say of each pair, given how likely pairs are.
@@ -324,7 +326,10 @@ mod tests {
                 }
             }
             let half = |i: usize| memberships.row(i).indices[0] % 2;
-            let found = Company::new(&pairs, &groups).says(&likely, &Control::default()).unwrap();
+            let found = Company::new(&pairs, &groups, &Control::default())
+                .unwrap()
+                .says(&likely, &Control::default())
+                .unwrap();
             for i in 0..n {
                 for k in 0..labels {
                     let Some(own) = place(i, k) else { continue };
@@ -355,7 +360,10 @@ mod tests {
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
         let mut likely: Vec<f32> = (0..160).map(|at| if at % 4 < 2 { 0.9 } else { 0.1 }).collect();
         (likely[157], likely[159]) = (0.5, 0.5);
-        let said = Company::new(&pairs, &groups).says(&likely, &Control::default()).unwrap();
+        let said = Company::new(&pairs, &groups, &Control::default())
+            .unwrap()
+            .says(&likely, &Control::default())
+            .unwrap();
         assert!(said[157] > 0.05 && said[159] < -0.05, "{} {}", said[157], said[159]);
     }
 }

@@ -214,7 +214,7 @@ pub fn refine(
         work.tell(step, steps);
     };
 
-    let company = control.install(|| Company::new(&pairs, groups))?;
+    let company = control.install(|| Company::new(&pairs, groups, control))??;
     let mut posterior = Posterior::new(&pairs, &rates);
     let mut believe = |evidence: &[f32]| -> Result<Vec<f32>> {
         control.install(|| {
