@@ -248,6 +248,38 @@ fn a_label_whose_samples_cancel_still_finds_an_answer() {
 }
 
 #[test]
+fn embeddings_stay_in_range_however_many_and_large_the_steps() {
+    let mut rng = Rng::new(5);
+    let x = csr(8, &random_rows(&mut rng, 40, 8, 0.5));
+    let rows = dense(&x);
+    let groups = random_groups(&mut rng, 40, 15);
+    for labels in [3, 16] {
+        let truth = csr(labels, &random_rows(&mut rng, 40, labels, 0.6));
+        let bags = groups.aggregate(&truth, Merge::List, &Control::default()).unwrap();
+        for (iterations, step) in [(8000, 0.1), (60, 1e6)] {
+            let params = AssignParams { iterations, step, ..AssignParams::default() };
+            let found =
+                assign(&Features::from(x.clone()), &groups, &bags, &params, true, &Control::default());
+            let found = found.unwrap();
+            let embeddings = found.embeddings.unwrap();
+            for k in 0..labels as u32 {
+                let Some(e) = embedding(&rows, &groups, &bags, k, iterations as usize, step.into()) else {
+                    continue;
+                };
+                let mut got = vec![0.0; 8];
+                embeddings.row(k as usize).iter().for_each(|(j, v)| got[j as usize] = f64::from(v));
+                let length = dot(&got, &got).sqrt();
+                assert!((length - 1.0).abs() < 1e-3, "label {k} of {labels}, step {step}: length {length}");
+                // Large steps leap between selections, and there the smallest difference decides.
+                if step < 1.0 {
+                    assert!(dot(&got, &e) > 0.999, "label {k} of {labels}: {got:?}, not {e:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn samples_without_features_are_the_last_resort_but_get_labels_where_there_are_no_others() {
     let x = csr(2, &[vec![(0, 1.0)], vec![], vec![(0, 0.5)], vec![], vec![]]);
     let groups = Groups::from_lists(5, [vec![0, 1], vec![2, 1], vec![3, 4]]).unwrap();

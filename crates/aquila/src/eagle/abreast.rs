@@ -11,7 +11,7 @@
 //!
 //! Cost: `T + 3` passes over the entries of the groups' samples, each about as long as one of one label.
 
-use super::grlr::{Learned, TIE, cancels, pull};
+use super::grlr::{Learned, TIE, cancels, pull, shrinking};
 use super::groups::Groups;
 use super::samples::View;
 use super::tasks::Label;
@@ -131,6 +131,7 @@ impl<'a> Abreast<'a> {
             }
             let steps = self.go(step);
             self.lead(steps);
+            self.shrink();
         }
         Ok(learned)
     }
@@ -267,6 +268,18 @@ impl<'a> Abreast<'a> {
                 }
                 self.changed.push(self.rows[i]);
                 self.factors.extend(factors);
+            }
+        }
+    }
+
+    /// Multiplies each `E` whose scale has become too small.
+    fn shrink(&mut self) {
+        for l in 0..ABREAST {
+            let Some(factor) = shrinking(self.scales[l]) else { continue };
+            self.scales[l] /= factor;
+            self.steps[l] *= factor;
+            for lines in [&mut self.scores, &mut self.parts] {
+                lines.iter_mut().skip(l).step_by(ABREAST).for_each(|v| *v = (f64::from(*v) * factor) as f32);
             }
         }
     }

@@ -116,6 +116,15 @@ pub(super) fn pull(step: f64, scale: f64, [squared, along, mass]: [f64; 3]) -> O
     (next >= 1e-9).then(|| (step / (norm * scale), next))
 }
 
+/// Below this the scale of an embedding is brought back to about 1. `E` grows with every step, and it, its scores and
+/// the steps must stay within the range of f32.
+const SMALL: f64 = 1.0 / (1u64 << 40) as f64;
+
+/// What `E` must be multiplied with, a power of two, if its scale has become too small.
+pub(super) fn shrinking(scale: f64) -> Option<f64> {
+    (scale < SMALL).then(|| scale.max(f64::MIN_POSITIVE).log2().floor().exp2())
+}
+
 /// Scores this close are a tie, as a share of the label's longest sample: sums in f32 tell no more apart. Without it,
 /// two samples that are alike by the formula would be told apart by rounding, and otherwise on another processor.
 pub(super) const TIE: f64 = 1e-6;
@@ -251,6 +260,10 @@ impl<'a> Grlr<'a> {
             along += u * squared;
             self.path.drift += u * self.path.way;
             self.path.steps += u;
+            if let Some(factor) = shrinking(self.scale) {
+                self.shrink(factor);
+                along *= factor;
+            }
         }
         self.select(tie / self.scale);
         Ok(())
@@ -299,6 +312,17 @@ impl<'a> Grlr<'a> {
         idx.iter().zip(val).for_each(|(j, v)| self.sums[*j as usize][0] = *v);
         self.look_at_all();
         val.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>().sqrt()
+    }
+
+    /// Multiplies `E`, and begins the way of looks anew.
+    fn shrink(&mut self, factor: f64) {
+        self.sums.iter_mut().for_each(|[r, _]| *r = (f64::from(*r) * factor) as f32);
+        self.scale /= factor;
+        self.path.steps *= factor;
+        self.path.drift *= factor;
+        self.points.clear();
+        self.look_at_all();
+        self.groups.iter_mut().for_each(|g| g.lead = Lead::NONE);
     }
 
     /// Notes the present point of the way, for looks. There are fewer rounds than a u16 can number.
