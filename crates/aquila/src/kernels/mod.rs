@@ -5,6 +5,7 @@
 
 pub(crate) mod abreast;
 pub(crate) mod aligned;
+pub(crate) mod bytes;
 pub mod dcd;
 pub mod halves;
 mod lanes;

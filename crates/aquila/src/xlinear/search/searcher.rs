@@ -3,6 +3,7 @@
 use super::merge::Slots;
 use crate::data::FeatureRow;
 use crate::error::{Result, fail};
+use crate::kernels::bytes::sum_before;
 use crate::kernels::panels::DenseQuery;
 use crate::kernels::postings::{Cursor, HEAD, Scratch};
 use crate::kernels::select::LOWEST;
@@ -152,10 +153,9 @@ impl Searcher {
         for i in 0..self.cursors.len() {
             let Cursor { at, x } = self.cursors[i];
             let (bucket, feature) = (at / BUCKET, at % BUCKET);
-            let Some(&sizes) = area.get(bucket..).and_then(|b| b.first_chunk::<BUCKET>()) else { continue };
+            let Some(sizes) = area.get(bucket..).and_then(|b| b.first_chunk::<BUCKET>()) else { continue };
             let size = sizes[feature];
-            let before = u128::from_le_bytes(sizes) & !(u128::MAX << (8 * feature));
-            let at = bucket + BUCKET + byte_sum(before);
+            let at = bucket + BUCKET + sum_before(sizes, feature);
             self.cursors[kept] = Cursor { at, x };
             if size == LARGE {
                 let Some(&distance) = area.get(at..).and_then(|b| b.first_chunk()) else { continue };
@@ -167,25 +167,5 @@ impl Searcher {
         }
         self.cursors.truncate(kept);
         Ok(())
-    }
-}
-
-/// The sum of 16 bytes.
-#[inline(always)]
-fn byte_sum(bytes: u128) -> usize {
-    let pairs = |half: u64| {
-        const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
-        (half & EVEN) + ((half >> 8) & EVEN)
-    };
-    let words = pairs(bytes as u64) + pairs((bytes >> 64) as u64);
-    (words.wrapping_mul(0x0001_0001_0001_0001) >> 48) as usize
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn bytes_are_summed() {
-        assert_eq!(super::byte_sum(u128::MAX), 16 * 255);
-        assert_eq!(super::byte_sum(0x0102_0304 << 72 | 0xff), 1 + 2 + 3 + 4 + 255);
     }
 }
