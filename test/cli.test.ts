@@ -291,6 +291,16 @@ describe('labels of groups', () => {
     for (const [, , similarity] of entries(similar)) expect(Math.abs(similarity)).toBeLessThanOrEqual(1.0001)
     for (let k = 0; k < 40; k++) expect(Math.hypot(...embeddings.row(k).values)).toBeCloseTo(1, 4)
 
+    for (const [verb, message] of [
+      ['assign', /assignment is forecast/],
+      ['embed', /embedding is forecast/],
+      ['refine', /refinement is forecast/],
+    ] as const) {
+      const refused = await cli(verb, ...args, '--out', place('no.npz'), '--memory-limit', '1k')
+      expect([refused.code, existsSync(place('no.npz'))]).toEqual([1, false])
+      expect(refused.stderr).toMatch(message)
+    }
+
     const plain = place('plain.npz')
     const means = await json('assign', ...args, '--iterations', '0', '--step', '0.5', '--out', plain)
     expect('embeddings' in means).toBe(false)

@@ -88,6 +88,8 @@ describe('eagle.embed', () => {
     await expectError(() => eagle.embed({} as never, groups, bags), 'INVALID_ARGUMENT', /for x/)
     const tight = () => eagle.embed(data.x, groups, bags, { dense: true }, { memoryLimit: 1000 })
     await expectError(tight, 'MEMORY_LIMIT', /40 dense embeddings of 140 features/)
+    const sparse = () => eagle.embed(data.x, groups, bags, {}, { memoryLimit: 1000 })
+    await expectError(sparse, 'MEMORY_LIMIT', /embedding is forecast to need/)
     const signal = AbortSignal.abort(new Error('enough'))
     await expect(eagle.embed(data.x, groups, bags, {}, { signal })).rejects.toBe(signal.reason)
   })

@@ -56,6 +56,24 @@ describe('eagle.refine', () => {
     expect(await of(1, 4)).not.toEqual(one)
   })
 
+  it('is forecast and limited, alone and on the way to a model', async () => {
+    const call = { memoryLimit: 1000 }
+    await expectError(
+      () => eagle.refine(data.x, groups, bags, {}, call),
+      'MEMORY_LIMIT',
+      /refinement is forecast/,
+    )
+    await expectError(
+      () => eagle.assign(data.x, groups, bags, {}, call),
+      'MEMORY_LIMIT',
+      /assignment is forecast/,
+    )
+    const learning = () => XLinear.trainGroups(data.x, groups, bags, {}, call)
+    await expectError(learning, 'MEMORY_LIMIT', /learning from groups is forecast/)
+    const { report } = await XLinear.trainGroups(data.x, groups, bags, {}, { memoryLimit: 1e9 })
+    expect(report?.forecastBytes).toBeGreaterThan(1000)
+  })
+
   it('takes dense rows too', async () => {
     const dense = Dense.from({ rows: 1200, cols: 2, values: new Float32Array(2400).fill(0.1) })
     const { y } = await eagle.refine(Features.from(data.x, dense), groups, bags, { rounds: 0 })

@@ -67,6 +67,16 @@ export function heavy(command: Command): Command {
     .addOption(new Option('--json', 'print the result as one JSON object').default(false))
 }
 
+/** Adds the limit of memory. */
+export function limited(command: Command): Command {
+  return command.option(
+    '--memory-limit <bytes>',
+    'refuse when the forecast passes this, such as 2G; 0 means no limit',
+    bytes,
+    0,
+  )
+}
+
 /** Bytes as a person reads them. */
 export function size(value: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB']
@@ -197,17 +207,20 @@ export interface GroupedOptions extends RowsOptions {
   groups: string
   bags: string
   out: string
+  memoryLimit: number
   threads: number
   json: boolean
 }
 
 /** Adds the inputs of such a verb. */
 export function grouped(command: Command): Command {
-  return command
-    .option('--x <file.npz>', 'samples × features')
-    .option('--dense <file.npy>', DENSE)
-    .requiredOption('--groups <file.npz>', 'samples × groups')
-    .requiredOption('--bags <file.npz>', "the groups' labels, groups × labels")
+  return limited(
+    command
+      .option('--x <file.npz>', 'samples × features')
+      .option('--dense <file.npy>', DENSE)
+      .requiredOption('--groups <file.npz>', 'samples × groups')
+      .requiredOption('--bags <file.npz>', "the groups' labels, groups × labels"),
+  )
 }
 
 /** Adds how embeddings of labels are learned. */
@@ -249,7 +262,10 @@ export async function onGroups<T>(
   const { x } = await readRows(options, call)
   const { groups, bags } = await readGroups(options, call)
   const { show, end } = progress(options.json)
-  const found = await work({ x, groups, bags }, { ...call, onProgress: show }).finally(end)
+  const found = await work(
+    { x, groups, bags },
+    { ...call, memoryLimit: options.memoryLimit, onProgress: show },
+  ).finally(end)
   return { ...found, size: groups.size }
 }
 

@@ -11,12 +11,12 @@ import { LabelTree } from '../tree.js'
 import { forecast, XLinear } from '../xlinear.js'
 import {
   assignment,
-  bytes,
   checkTarget,
   count,
   DENSE,
   heavy,
   interruptible,
+  limited,
   parse,
   peakMemory,
   print,
@@ -136,27 +136,23 @@ async function train(options: Options): Promise<void> {
 /** Adds the verb. */
 export function addTrain(program: Command): void {
   heavy(
-    program
-      .command('train')
-      .description('Learn a model from rows and their labels.')
-      .option('--x <file.npz>', 'rows × features')
-      .option('--dense <file.npy>', DENSE)
-      .option('--y <file.npz>', 'rows × labels')
-      .option('--groups <file.npz>', 'rows × groups, where labels are known for groups only')
-      .option('--bags <file.npz>', "the groups' labels, groups × labels")
-      .option('--xmc <file.txt>', 'rows and labels in one text file, plain or gzip, instead of --x and --y')
-      .requiredOption('--out <file>', 'the model file to write')
-      .option('--set <key=value>', 'a training parameter; may be given many times', assignment)
-      .option('--seed <n>', 'where all randomness starts', count(0), 0)
-      .option(
-        '--memory-limit <bytes>',
-        'refuse when the forecast passes this, such as 2G; 0 means no limit',
-        bytes,
-        0,
-      )
-      .option('--tree <file.json>', 'a label tree of your own, as inspect --tree writes it')
-      .option('--labels <file.txt>', 'names of the labels, one a line')
-      .option('--feature-names <file.txt>', 'names of the features, such as words, one a line'),
+    limited(
+      program
+        .command('train')
+        .description('Learn a model from rows and their labels.')
+        .option('--x <file.npz>', 'rows × features')
+        .option('--dense <file.npy>', DENSE)
+        .option('--y <file.npz>', 'rows × labels')
+        .option('--groups <file.npz>', 'rows × groups, where labels are known for groups only')
+        .option('--bags <file.npz>', "the groups' labels, groups × labels")
+        .option('--xmc <file.txt>', 'rows and labels in one text file, plain or gzip, instead of --x and --y')
+        .requiredOption('--out <file>', 'the model file to write')
+        .option('--set <key=value>', 'a training parameter; may be given many times', assignment)
+        .option('--seed <n>', 'where all randomness starts', count(0), 0)
+        .option('--tree <file.json>', 'a label tree of your own, as inspect --tree writes it')
+        .option('--labels <file.txt>', 'names of the labels, one a line')
+        .option('--feature-names <file.txt>', 'names of the features, such as words, one a line'),
+    ),
   )
     .addHelpText('after', parameterHelp())
     .action(train)

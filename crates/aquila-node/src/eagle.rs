@@ -117,6 +117,9 @@ pub fn embed_labels<'env>(
     let work = move |control: &aquila::Control| {
         let groups = Groups::from_memberships(groups.sparse())?;
         let since = Instant::now();
+        if dense {
+            eagle::dense_allowed(bags.sparse().cols(), x.cols(), control)?;
+        }
         let sparse = eagle::embed(&x, &groups, bags.sparse(), &params, control)?;
         let dense = dense.then(|| eagle::dense(&sparse, control)).transpose()?;
         Ok((sparse, dense, since.elapsed().as_secs_f64()))

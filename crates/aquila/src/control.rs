@@ -1,6 +1,6 @@
 //! What steers a heavy call from outside: threads, cancellation, progress, the memory limit.
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, fail};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -58,6 +58,11 @@ impl Control {
         Self { progress: None, ..self.clone() }
     }
 
+    /// The same without a limit of memory, for calls inside a call whose forecast counted them.
+    pub(crate) fn unlimited(&self) -> Self {
+        Self { memory_limit: 0, ..self.clone() }
+    }
+
     /// The flag that cancels the call once it is true.
     pub fn cancel_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.cancel)
@@ -83,6 +88,19 @@ impl Control {
     /// An error once the call was cancelled. Work loops ask at least every few milliseconds.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// Refuses what is forecast to need more memory than the limit; `cure` says what helps but a higher limit.
+    pub(crate) fn allows(&self, what: &str, forecast: u64, cure: &str) -> Result<()> {
+        if self.memory_limit > 0 && forecast > self.memory_limit {
+            fail!(
+                MemoryLimit,
+                "{what} is forecast to need {} MB, more than the limit of {} MB: raise the limit, {cure}",
+                forecast.div_ceil(1 << 20),
+                self.memory_limit >> 20
+            );
+        }
+        Ok(())
     }
 
     /// The number of threads that this call uses.

@@ -25,11 +25,16 @@ use std::ops::Range;
 const BATCH: usize = 4096;
 /// How many of its lanes a sample must count for, on the mean: labels that go alone look at a sample about a fourth as
 /// often. On debian-tags in groups of ten 3 is as good and 2 worse.
-const SHARED: usize = 4;
+pub(super) const SHARED: usize = 4;
 
 /// Whether a run of labels should go abreast: its samples count for enough of its lanes, and the table of lines is no
-/// larger than what one pass reads.
-pub(super) fn worthwhile(run: &[Label<'_>], groups: &Groups, x: &View<'_>) -> bool {
+/// larger than what one pass reads. `entries` says how many a sample has.
+pub(super) fn worthwhile(
+    run: &[Label<'_>],
+    groups: &Groups,
+    entries: impl Fn(u32) -> usize,
+    features: usize,
+) -> bool {
     let mut all: Vec<u32> = run.iter().flat_map(|label| label.groups().map(|(j, _)| j)).collect();
     all.sort_unstable();
     all.dedup();
@@ -37,8 +42,7 @@ pub(super) fn worthwhile(run: &[Label<'_>], groups: &Groups, x: &View<'_>) -> bo
     let each: usize = run.iter().map(|label| label.samples).sum();
     let entry = size_of::<(u32, f32)>();
     each >= SHARED * samples().count()
-        && samples().map(|i| x.row(*i).0.len() * entry).sum::<usize>()
-            >= x.features() * ABREAST * size_of::<f32>()
+        && samples().map(|i| entries(*i) * entry).sum::<usize>() >= features * ABREAST * size_of::<f32>()
 }
 
 /// One of the groups that any of the labels has.

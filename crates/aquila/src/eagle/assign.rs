@@ -3,12 +3,13 @@
 //! Formula: for every group `j` and label `k` of its bag, the sample `argmax_{i∈N_j} ⟨e_k, x_i⟩`, the first on a tie.
 //! Cost: that of the embeddings; labels in parallel, largest first.
 
+use super::forecast;
 use super::groups::{Groups, union_of};
 use super::tasks::{each_label, matrix};
 use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::Result;
-use crate::params::Kind;
+use crate::params::{Kind, Params};
 use std::time::Instant;
 
 crate::params! {
@@ -54,6 +55,10 @@ pub fn assign(
     control: &Control,
 ) -> Result<Assigned> {
     let since = Instant::now();
+    params.check()?;
+    groups.check_rows(x.rows())?;
+    groups.check_bags(bags)?;
+    forecast::check_embeddings("assignment", (x, groups, bags), with_embeddings, control)?;
     let found = each_label(x, groups, bags, params, "assign", control, |grlr| {
         let similar = |(i, s): (u32, f32)| (i, if s == 0.0 { f32::MIN_POSITIVE } else { s });
         let mut samples: Vec<_> = grlr.best().into_iter().map(similar).collect();

@@ -5,11 +5,13 @@
 //! take its place; similarities of samples to embeddings are products.
 
 use super::assign::AssignParams;
+use super::forecast;
 use super::groups::Groups;
 use super::tasks::{each_label, matrix};
 use crate::control::Control;
 use crate::data::{Csr, Dense, Features};
 use crate::error::{Result, fail};
+use crate::params::Params;
 
 /// Labels × features, each row of length 1; rows of labels without samples, or whose samples have no features, are
 /// empty.
@@ -20,15 +22,17 @@ pub fn embed(
     params: &AssignParams,
     control: &Control,
 ) -> Result<Csr> {
+    params.check()?;
+    groups.check_rows(x.rows())?;
+    groups.check_bags(bags)?;
+    forecast::check_embeddings("embedding", (x, groups, bags), true, control)?;
     let found = each_label(x, groups, bags, params, "embed", control, |grlr| grlr.embedding())?;
     Ok(matrix(bags.cols(), x.cols(), &found, |embedding| embedding))
 }
 
-/// Embeddings with all their zeros, as exact search over dense vectors takes them.
-///
-/// They may be far larger than what they were learned from, so the control's limit of memory holds for them.
-pub fn dense(embeddings: &Csr, control: &Control) -> Result<Dense> {
-    let (labels, features) = (embeddings.rows(), embeddings.cols());
+/// Refuses embeddings of so many labels and features that would be larger than the control's limit with all their
+/// zeros.
+pub fn dense_allowed(labels: usize, features: usize, control: &Control) -> Result<()> {
     let bytes = 4 * labels as u128 * features as u128;
     let limit = match control.memory_limit {
         0 => isize::MAX as u64,
@@ -43,6 +47,15 @@ pub fn dense(embeddings: &Csr, control: &Control) -> Result<Dense> {
             limit >> 20
         );
     }
+    Ok(())
+}
+
+/// Embeddings with all their zeros, as exact search over dense vectors takes them.
+///
+/// They may be far larger than what they were learned from, so the control's limit of memory holds for them.
+pub fn dense(embeddings: &Csr, control: &Control) -> Result<Dense> {
+    let (labels, features) = (embeddings.rows(), embeddings.cols());
+    dense_allowed(labels, features, control)?;
     let mut values = vec![0f32; labels * features];
     for (k, row) in embeddings.iter_rows().enumerate() {
         control.check()?;

@@ -1,6 +1,7 @@
 //! Groups straight to a model: labels are given to samples, and a model learns from them.
 
 use super::assign::{AssignParams, assign};
+use super::forecast;
 use super::groups::{Groups, union_of};
 use super::refine::{
     DEFAULT_FOLDS, DEFAULT_ROUNDS, DEFAULT_THRESHOLD, RefineParams, ranker, refine, weighed,
@@ -36,6 +37,13 @@ crate::params! {
         pub folds: u32 = DEFAULT_FOLDS, "group.folds", Kind::Integer { min: 2.0, max: 100.0 };
         /// refine: least probability of a label, for random groups; less for groups of like samples.
         pub threshold: f32 = DEFAULT_THRESHOLD, "group.threshold", Kind::Number { min: 0.0, max: 1.0 };
+    }
+}
+
+impl GroupParams {
+    /// How labels are refined on the way.
+    pub(super) fn refinement(&self) -> RefineParams {
+        RefineParams { rounds: self.rounds, folds: self.folds, threshold: self.threshold }
     }
 }
 
@@ -76,7 +84,7 @@ pub fn learn(
 ) -> Result<(Model, TrainReport)> {
     let since = Instant::now();
     params.check()?;
-    let LearnParams { group: how, train: params } = params;
+    let (all, LearnParams { group: how, train: params }) = (params, params);
     if inputs.relevance.is_some() || inputs.negatives.is_some() {
         fail!(
             InvalidArgument,
@@ -85,6 +93,8 @@ pub fn learn(
     }
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
+    let forecast_bytes = forecast::check_learning((x, groups, bags), all, control)?;
+    let control = &control.unlimited();
     let (y, params) = match how.method {
         GroupMethod::Union => (union_of(groups, bags, control)?, params.clone()),
         GroupMethod::Eagle => {
@@ -92,8 +102,7 @@ pub fn learn(
             (assigned.y, params.clone())
         }
         GroupMethod::Refine => {
-            let refinement = RefineParams { rounds: how.rounds, folds: how.folds, threshold: how.threshold };
-            let refined = refine(x, groups, bags, &refinement, params, control)?;
+            let refined = refine(x, groups, bags, &how.refinement(), params, control)?;
             let y = weighed(&refined.y, refined.power);
             let params = ranker(params, &y);
             (y, params)
@@ -106,6 +115,7 @@ pub fn learn(
         let rows: Vec<u32> = (0..x.rows() as u32).filter(|i| grouped[*i as usize]).collect();
         train(&x.select(&rows), &y.select(&rows), &params, inputs, control)?
     };
+    report.forecast_bytes = forecast_bytes;
     report.total = since.elapsed().as_secs_f64();
     Ok((model, report))
 }

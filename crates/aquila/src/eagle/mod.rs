@@ -12,6 +12,7 @@ mod assign;
 mod candidates;
 mod company;
 mod embed;
+pub mod forecast;
 mod grlr;
 mod groups;
 mod learn;
@@ -23,7 +24,7 @@ mod tasks;
 
 pub use advice::{Advice, GroupStatistics, advise, statistics};
 pub use assign::{AssignParams, Assigned, assign, union};
-pub use embed::{dense, embed};
+pub use embed::{dense, dense_allowed, embed};
 pub use groups::{AggregateParams, Groups, Merge};
 pub use learn::{GroupMethod, GroupParams, LearnParams, learn};
 pub use refine::{RefineParams, Refined, likeness, refine};

@@ -30,6 +30,7 @@
 
 use super::candidates::Candidates;
 use super::company::Company;
+use super::forecast;
 use super::groups::Groups;
 use super::posterior::{Posterior, Rates};
 use crate::control::{Control, Progress};
@@ -82,7 +83,7 @@ const ALIKE: f64 = 0.16;
 /// Costs of the first rankers: means of groups say less than rows of their own.
 const FIRST_COST: f32 = 0.5;
 /// Parts of the groups in the fast form.
-const FAST_FOLDS: u32 = 2;
+pub(super) const FAST_FOLDS: u32 = 2;
 /// Weight of what a sample's other labels say, where the first score's is 1.
 const COMPANY: f32 = 0.5;
 /// Weight of the rounds' scores, if the labels that their rankers learned were certain.
@@ -94,7 +95,7 @@ const FAST_HASTE: f32 = 10.0;
 const UNITED: f64 = 0.24;
 const LEAST_POWER: f32 = 0.25;
 /// Most labels for which rankers learn without a tree, which finds the order of samples best.
-const FLAT: u32 = 1000;
+pub(super) const FLAT: u32 = 1000;
 /// A stream of random numbers for each round's folds.
 const STREAM: u64 = 0x666f_6c64_7300;
 
@@ -191,6 +192,8 @@ pub fn refine(
     rankers.check()?;
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
+    forecast::check_refinement((x, groups, bags), params, rankers, control)?;
+    let control = &control.unlimited();
     let x = x.as_csr();
     let rows = TrainRows::new(&x, true);
     let (pairs, rates, likeness) = control.install(|| -> Result<_> {

@@ -9,7 +9,6 @@ use crate::control::{Control, Progress};
 use crate::data::{Csr, Features, Row};
 use crate::error::Result;
 use crate::kernels::abreast::ABREAST;
-use crate::params::Params;
 use crate::xlinear::TrainRows;
 use rayon::prelude::*;
 use std::cmp::Reverse;
@@ -30,7 +29,7 @@ pub(super) struct Label<'a> {
 
 impl<'a> Label<'a> {
     /// Labels of no samples are left out; those of most samples come first.
-    fn all(carriers: &'a Csr, groups: &Groups, bags: &Csr) -> Vec<Self> {
+    pub fn all(carriers: &'a Csr, groups: &Groups, bags: &Csr) -> Vec<Self> {
         let label = |id: u32| {
             let mut label = Self { id, carriers: carriers.row(id as usize), samples: 0, turn: 0 };
             label.samples = label.groups().map(|(j, _)| groups.members(j as usize).len()).sum();
@@ -73,7 +72,7 @@ impl<W> Idle<W> {
 
 /// Learns all embeddings and keeps what `take` takes of each, ascending by label; labels of no samples are left out.
 ///
-/// Runs inside the control's own pool, and reports progress as `stage`.
+/// What is given was checked. Runs inside the control's own pool, and reports progress as `stage`.
 pub(super) fn each_label<T: Send>(
     x: &Features,
     groups: &Groups,
@@ -84,9 +83,6 @@ pub(super) fn each_label<T: Send>(
     take: impl Fn(&mut dyn Learned) -> T + Sync,
 ) -> Result<Vec<(u32, T)>> {
     let since = Instant::now();
-    params.check()?;
-    groups.check_rows(x.rows())?;
-    groups.check_bags(bags)?;
     let x = x.as_csr();
     control.install(|| {
         let scaled = TrainRows::new(&x, params.normalize);
@@ -99,7 +95,7 @@ pub(super) fn each_label<T: Send>(
         control.check()?;
         let tasks: Vec<&[Label<'_>]> = labels
             .par_chunks(ABREAST)
-            .flat_map_iter(|run| match worthwhile(run, groups, &rows) {
+            .flat_map_iter(|run| match worthwhile(run, groups, |i| rows.row(i).0.len(), rows.features()) {
                 true => run.chunks(ABREAST),
                 false => run.chunks(1),
             })

@@ -3,6 +3,7 @@
 mod block;
 mod dense_codes;
 mod file;
+mod forecast;
 mod layers;
 mod layout;
 mod learn;
@@ -22,6 +23,8 @@ mod worker;
 
 pub use block::{Block, LANES};
 pub use dense_codes::DenseCodes;
+pub(crate) use forecast::Sizes;
+pub use forecast::forecast;
 pub use meanings::{Leaf, Meanings, Telling};
 pub use model::{Model, ModelInfo, ModelParts, Ranked};
 pub(crate) use node::TrainRows;
@@ -31,5 +34,5 @@ pub use params::{
 };
 pub use search::{Allowed, Scope, Searcher};
 pub(crate) use train::label_tree;
-pub use train::{TrainInputs, TrainReport, forecast, train};
+pub use train::{TrainInputs, TrainReport, train};
 pub use weight_format::{WeightFormat, WeightKind};

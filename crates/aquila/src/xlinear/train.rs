@@ -4,17 +4,16 @@
 //! carried up the tree ([`Positives`]), every node's classifiers are learned ([`Trainer`]) and laid out
 //! ([`Model::assemble`]).
 
+use super::forecast::{CURE, forecast};
 use super::learn::Learner;
 use super::node::TrainRows;
 use super::rounds;
-use super::{Model, ModelParts, Negatives, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
+use super::{Model, ModelParts, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
-use crate::kernels::{Isa, halves};
-use crate::linear::together;
 use crate::params::Params;
-use crate::tree::{self, Bisection, Clustering, Cut, LabelTree, Pifa, Shape, Split, TRIED_FROM};
+use crate::tree::{self, Bisection, Clustering, Cut, LabelTree, Pifa, Shape, Split};
 use std::time::Instant;
 
 /// What training may be given beside rows and labels.
@@ -68,15 +67,7 @@ pub fn train(
     params.check()?;
     check(x, y, params, &inputs)?;
     let forecast_bytes = forecast(x, y, params, control.thread_count());
-    if control.memory_limit > 0 && forecast_bytes > control.memory_limit {
-        fail!(
-            MemoryLimit,
-            "training is forecast to need {} MB, more than the limit of {} MB: raise the limit, set \
-             tree.vectorCut to always, or lower tree.vectorEntries or the number of features",
-            forecast_bytes.div_ceil(1 << 20),
-            control.memory_limit >> 20
-        );
-    }
+    control.allows("training", forecast_bytes, CURE)?;
     control.install(|| run(x, y, params, inputs, forecast_bytes, control))?
 }
 
@@ -259,86 +250,4 @@ fn shape(params: &TrainParams) -> Shape {
         }
     };
     Shape { max_leaf: p.max_leaf as usize, arity: p.arity as usize, split }
-}
-
-/// The forecast peak of memory of such a training on this many threads, in bytes, the two matrices included.
-///
-/// It is the largest of four stages, each a sum of what is known (the matrices, a scaled copy, label vectors while
-/// they are built and split, each thread's solver) and of the weights, which are estimated: at a threshold of 0.1 a
-/// label keeps no more weights than its own rows have entries on all sets that we measured; a lower threshold lets
-/// in features of its siblings' rows, by a power law fitted to the same sets. Tests hold the forecast between one and
-/// three times the peak that an allocator counts.
-pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> u64 {
-    let (n, d, labels, threads) = (x.rows() as f64, x.cols() as f64, y.cols() as f64, threads.max(1) as f64);
-    let width = params.model.weights_bytes() as f64;
-    let block = x.dense().map_or(0.0, |d| d.cols() as f64);
-    let dense = n * block;
-    let nnz = x.sparse().nnz() as f64 + dense;
-    let pairs = y.nnz() as f64;
-    let (tree, solver) = (&params.tree, &params.solver);
-
-    let matrices = x.sparse().bytes() as f64 + 4.0 * dense + y.bytes() as f64;
-    let halves = if halves::faster(Isa::detect()) { 2.0 * n * (block + 1.0) * dense.min(1.0) } else { 0.0 };
-    let scaled = 8.0 * n + halves + if params.model.normalize { 4.0 * nnz } else { 0.0 };
-    // Entries of the rows of all labels together: most that their vectors can hold.
-    let support = pairs * nnz / n.max(1.0);
-    let cut = match tree.vector_cut {
-        VectorCut::Always => true,
-        VectorCut::Auto => y.cols() < TRIED_FROM,
-        VectorCut::Never => false,
-    } || tree.vectors == VectorKind::Pii;
-    let entries = match tree.vector_entries {
-        most if cut && most > 0 => d.min(f64::from(most)),
-        _ => d,
-    };
-    let vectors = 8.0 * support.min(labels * entries);
-    // Lists of a number or two for each label, in the stages where labels are many.
-    let lists = 100.0 * labels;
-    let centres = match tree.split {
-        SplitKind::Balanced => 24.0 * d,
-        SplitKind::Kary => 4.0 * d * f64::from(tree.arity).min(labels),
-    };
-    let building = matrices + scaled + lists + 8.0 * pairs + (2.5 * vectors + 4.0 * d * threads);
-    let splitting = matrices + scaled + lists + (2.0 * vectors + 24.0 * d).max(vectors + centres);
-
-    let leaves = (labels / f64::from(tree.max_leaf.max(1))).max(1.0);
-    let layers = 1.0 + (leaves.ln() / f64::from(tree.arity.max(2)).ln()).ceil().max(0.0);
-    let spread =
-        (0.1 / f64::from(solver.threshold).max(1e-9)).powf(0.6).clamp(1.0, f64::from(tree.max_leaf).max(1.0));
-    // Further leaves: each slot has weights, and a row stands at every leaf of each of its labels.
-    let overlap = &params.overlap;
-    let copies = match f64::from(overlap.leaf_cap) {
-        cap if cap > 0.0 => f64::from(overlap.copies).min(cap.max(1.0)),
-        _ => f64::from(overlap.copies),
-    }
-    .min(leaves);
-    let sparse = d - block;
-    let per_row = x.sparse().nnz() as f64 / n.max(1.0);
-    let mut weights = copies * (labels * sparse).min(pairs * per_row * spread);
-    if solver.max_weights > 0 {
-        weights = weights.min((copies * labels + leaves) * f64::from(solver.max_weights));
-    }
-    // Every column has all dense weights.
-    let panels = (copies * labels + 2.0 * leaves) * (block + 32.0) * width;
-    let blocks = weights * (3.0 + width) + panels;
-    // Of a node of all rows: its features with their columns, and what each row has in all lanes.
-    let (entries, used) = (x.sparse().nnz() as f64, sparse.min(x.sparse().nnz() as f64));
-    let lanes = 4.0 * together(Isa::detect(), sparse as usize) as f64;
-    let weighted = if solver.relevance == Relevance::Off { 0.0 } else { lanes };
-    let worker = n * (48.0 + lanes + weighted)
-        + 4.25 * sparse
-        + 16.0 * used
-        + 72.0 * sparse.min(entries / 2.0)
-        + 8.0 * entries.min(4.0 * sparse)
-        + 1.5 * lanes * block
-        + if dense > 0.0 { 4.0 * n } else { 0.0 };
-    let matcher = match solver.negatives {
-        Negatives::Siblings if copies == 1.0 => 0.0,
-        _ => 24.0 * n * f64::from(solver.matcher_beam).min(leaves),
-    };
-    let learning =
-        matrices + scaled + lists + 24.0 * pairs * layers * copies + worker * threads + blocks + matcher;
-    let laying =
-        matrices + lists + blocks + panels + 2.0 * weights * (1.5 + width) + 2.0 * weights + 12.0 * d;
-    building.max(splitting).max(learning).max(laying) as u64
 }

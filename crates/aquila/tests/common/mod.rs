@@ -252,3 +252,24 @@ impl Single<'_> {
         w
     }
 }
+
+/// Rows with features and labels of Zipf's frequencies, as texts have them.
+pub fn texts(rows: usize, features: usize, labels: usize, words: usize) -> (Features, Csr) {
+    let mut rng = Rng::new(rows as u64);
+    let zipf = |rng: &mut Rng, n: usize| ((n as f64).powf(rng.unit()) - 1.0) as u32;
+    let (mut x, mut y) = (Lists::new(), Lists::new());
+    for i in 0..rows {
+        let mut own: Vec<u32> = vec![(i % labels) as u32];
+        own.extend((0..3).map(|_| zipf(&mut rng, labels)));
+        own.sort_unstable();
+        own.dedup();
+        let mut row: Vec<u32> = (0..words).map(|_| zipf(&mut rng, features)).collect();
+        // Words of its labels.
+        row.extend(own.iter().flat_map(|l| (1..4u32).map(move |k| (l * 31 + k * 977) % features as u32)));
+        row.sort_unstable();
+        row.dedup();
+        x.push(row.into_iter().map(|j| (j, 0.2 + rng.unit() as f32)).collect());
+        y.push(own.into_iter().map(|l| (l, 1.0)).collect());
+    }
+    (csr(features, &x).into(), csr(labels, &y))
+}

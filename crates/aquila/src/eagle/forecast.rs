@@ -1,0 +1,241 @@
+//! The forecast peak of memory of work on labels of groups, in bytes, made before the work begins.
+//!
+//! Each is meant as an upper bound, as a training's is ([`crate::xlinear::forecast`]), and counts rows, groups and bags.
+//! What is known is summed; what only the work can find is taken at its most: an embedding has all features of its
+//! samples, and refinement finds as many labels as bags and threshold allow. Tests hold each between one and three
+//! times the peak that an allocator counts.
+
+use super::abreast::{SHARED, worthwhile};
+use super::groups::Groups;
+use super::learn::{GroupMethod, LearnParams};
+use super::refine::{FAST_FOLDS, FLAT, RefineParams};
+use super::tasks::Label;
+use crate::control::Control;
+use crate::data::{Csr, Features};
+use crate::error::Result;
+use crate::kernels::abreast::ABREAST;
+use crate::xlinear::{Relevance, Sizes, TrainParams};
+
+/// What helps embeddings, and refinement, where the limit is too low.
+const FEWER: &str = "or use fewer threads or features";
+const SMALLER: &str = "make groups smaller, or use fewer threads or features";
+
+/// What all forecasts count: rows, groups and bags as they are given.
+struct Given {
+    x: Sizes,
+    groups: f64,
+    memberships: f64,
+    /// Labels of all groups together.
+    segments: f64,
+    /// Pairs of a sample and a label of one of its groups.
+    pairs: f64,
+    /// For each label the entries of the samples of its groups, sparse ones and those of a dense block.
+    of_labels: Vec<[f64; 2]>,
+}
+
+impl Given {
+    fn new(x: &Features, groups: &Groups, bags: &Csr) -> Self {
+        let block = x.dense().map_or(0, |d| d.cols());
+        let mut of_labels = vec![[0.0; 2]; bags.cols()];
+        for j in 0..groups.len() {
+            let members = groups.members(j);
+            let sparse: usize = members.iter().map(|i| x.sparse().row(*i as usize).indices.len()).sum();
+            for k in bags.row(j).indices {
+                let [entries, dense] = &mut of_labels[*k as usize];
+                *entries += sparse as f64;
+                *dense += (members.len() * block) as f64;
+            }
+        }
+        let seats = (0..groups.len()).map(|j| (groups.members(j).len() * bags.row(j).len()) as f64);
+        Self {
+            x: Sizes::of(x, bags.cols(), 0.0),
+            groups: groups.len() as f64,
+            memberships: groups.memberships_count() as f64,
+            segments: bags.nnz() as f64,
+            pairs: seats.sum::<f64>().min(x.rows() as f64 * bags.cols() as f64),
+            of_labels,
+        }
+    }
+
+    fn bytes(&self) -> f64 {
+        let of_groups = 8.0 * self.groups + 4.0 * self.memberships;
+        self.x.x_bytes() + of_groups + 8.0 * (self.groups + self.segments)
+    }
+
+    /// Entries of the rows as one sparse matrix, which a dense block must become.
+    fn entries(&self) -> f64 {
+        self.x.entries + self.x.rows * self.x.block
+    }
+
+    /// That matrix, where it is not given, and the rows scaled.
+    fn rows(&self) -> f64 {
+        let joined = if self.x.block > 0.0 { 8.0 * self.x.rows + 16.0 * self.entries() } else { 0.0 };
+        joined + 4.0 * self.entries() + 8.0 * self.x.rows
+    }
+
+    /// Most sparse entries that vectors of all labels can hold, made of a share of the samples.
+    fn support(&self, share: f64) -> f64 {
+        let features = self.x.features - self.x.block;
+        self.of_labels.iter().map(|[sparse, _]| (share * sparse).min(features)).sum()
+    }
+
+    /// The same of all entries.
+    fn joined_support(&self, share: f64) -> f64 {
+        self.of_labels.iter().map(|[sparse, dense]| (share * (sparse + dense)).min(self.x.features)).sum()
+    }
+}
+
+/// What learning embeddings takes on this many threads, and keeping them where they are kept.
+pub fn embeddings(x: &Features, groups: &Groups, bags: &Csr, kept: bool, threads: usize) -> u64 {
+    let given = Given::new(x, groups, bags);
+    let carriers = bags.transpose();
+    let labels = Label::all(&carriers, groups, bags);
+    let block = x.dense().map_or(0, |d| d.cols());
+    let of_row = |i: u32| x.sparse().row(i as usize).indices.len() + block;
+
+    let features = given.x.features;
+    // Labels come by their number of samples: the first is the largest of those that go alone.
+    let largest = labels.first().map_or(0.0, |label| label.samples as f64);
+    let alone = 12.0 * features + 64.0 * largest;
+    let mut abreast: Vec<f64> = labels
+        .chunks(ABREAST)
+        .filter(|run| worthwhile(run, groups, of_row, x.cols()))
+        .map(|run| {
+            // Of each row its lines of scores, pulls, parts and what changes, and its numbers.
+            let shared = run.iter().map(|label| label.samples as f64).sum::<f64>() / SHARED as f64;
+            (4.0 * ABREAST as f64) * (features + 4.0 * shared.min(given.memberships)) + 32.0 * shared
+        })
+        .collect();
+    abreast.sort_unstable_by(|a, b| b.total_cmp(a));
+    let threads = threads.max(1);
+    let working = abreast.iter().take(threads).sum::<f64>() + threads as f64 * alone;
+
+    let embeddings = if kept { given.joined_support(1.0) } else { 0.0 };
+    // What is found of each label, and the matrices of it.
+    let found = 24.0 * given.segments + 8.0 * given.x.rows + 24.0 * embeddings;
+    let lists = 8.0 * given.segments + 200.0 * given.x.labels;
+    (given.bytes() + given.rows() + 12.0 * given.x.rows + lists + working + found) as u64
+}
+
+/// What refinement takes on this many threads, with rankers of these parameters.
+pub fn refinement(
+    x: &Features,
+    groups: &Groups,
+    bags: &Csr,
+    params: &RefineParams,
+    rankers: &TrainParams,
+    threads: usize,
+) -> u64 {
+    refining(&Given::new(x, groups, bags), params, rankers, threads) as u64
+}
+
+fn refining(given: &Given, params: &RefineParams, rankers: &TrainParams, threads: usize) -> f64 {
+    let (pairs, threads_count) = (given.pairs, threads.max(1) as f64);
+    // The rows as rankers get them.
+    let x = Sizes { entries: given.entries(), block: 0.0, support: given.joined_support(1.0), ..given.x };
+    let folds = f64::from(if params.rounds == 0 { FAST_FOLDS } else { params.folds });
+    let rest = 1.0 - 1.0 / folds;
+
+    let lists = 12.0 * given.memberships + 32.0 * x.rows + 16.0 * given.groups + 200.0 * x.labels;
+    // Candidates by sample, in vectors that grew, and the segments with the tables that company is kept by.
+    let candidates = 12.0 * pairs + 12.0 * given.segments + (32.0 * given.segments).min(32.0 * pairs);
+    // What segments tell their pairs, and one number a pair: what is known of it, and what is being made of that.
+    let told = 4.0 * pairs;
+    let (known, making) =
+        if params.rounds == 0 { (4.0 * pairs, 20.0 * pairs) } else { (16.0 * pairs, 20.0 * pairs) };
+    let base = given.bytes() + given.rows() + lists + candidates + told;
+
+    let flat = x.labels <= f64::from(FLAT);
+    let mut params_of = rankers.clone();
+    if flat {
+        params_of.tree.max_leaf = FLAT;
+    }
+    let part = |of: Sizes| Sizes {
+        rows: rest * of.rows,
+        entries: rest * of.entries,
+        pairs: rest * of.pairs,
+        support: given.joined_support(rest),
+        ..of
+    };
+    // The whole rows and labels make the tree, all folds but one the classifiers; both are held then.
+    let ranker = |of: Sizes, params: &TrainParams| {
+        let tree = if flat { 0.0 } else { of.stages(params, threads).tree() - of.x_bytes() - of.y_bytes() };
+        let scoring = 8.0 * pairs / folds * 3.0 + 8.0 * x.entries / folds;
+        tree.max(part(of).stages(params, threads).classifiers().max(scoring))
+    };
+    let mut of_groups = params_of.clone();
+    of_groups.model.normalize = true;
+    let means = (x.entries / x.rows.max(1.0) * given.memberships).min(given.groups * x.features);
+    let means = Sizes { rows: given.groups, entries: means, pairs: given.segments, ..x };
+    let making_means = 20.0 * means.entries + 4.0 * x.features * threads_count;
+    let first = 4.0 * pairs + making_means.max(means.x_bytes() + ranker(means, &of_groups));
+    let later = if params.rounds == 0 {
+        0.0
+    } else {
+        let mut of_samples = params_of;
+        of_samples.solver.relevance = Relevance::Leaves;
+        let samples = Sizes { pairs, ..x };
+        known + samples.y_bytes() + ranker(samples, &of_samples)
+    };
+    let labels = 8.0 * pairs;
+    base + first.max(later).max(known + making + labels)
+}
+
+/// What learning a model from groups takes: the larger of finding labels of samples and of training on them.
+pub fn learning(x: &Features, groups: &Groups, bags: &Csr, params: &LearnParams, threads: usize) -> u64 {
+    let given = Given::new(x, groups, bags);
+    let LearnParams { group: how, train } = params;
+    let mut train = train.clone();
+    let (finding, pairs) = match how.method {
+        GroupMethod::Union => (given.bytes() + 16.0 * given.pairs, given.pairs),
+        GroupMethod::Eagle => (embeddings(x, groups, bags, false, threads) as f64, given.segments),
+        GroupMethod::Refine => {
+            train.solver.relevance = Relevance::Leaves;
+            (refining(&given, &how.refinement(), &params.train, threads), given.pairs)
+        }
+    };
+    // Few pairs have no more entries than their rows; labels of many have no more than there are features.
+    let of_rows = pairs * given.x.entries / given.x.rows.max(1.0);
+    let sizes = Sizes { pairs, support: given.support(1.0).min(of_rows), ..given.x };
+    // Where some sample stands in no group, the others are copied.
+    let copied = if groups.grouped().iter().all(|g| *g) { 0.0 } else { given.x.x_bytes() + sizes.y_bytes() };
+    let training = given.bytes() - given.x.x_bytes() + copied + sizes.stages(&train, threads).most();
+    finding.max(training) as u64
+}
+
+type Inputs<'a> = (&'a Features, &'a Groups, &'a Csr);
+
+/// Refuses embeddings that need more than the limit.
+pub(super) fn check_embeddings(
+    what: &str,
+    (x, groups, bags): Inputs<'_>,
+    kept: bool,
+    control: &Control,
+) -> Result<()> {
+    match control.memory_limit {
+        0 => Ok(()),
+        _ => control.allows(what, embeddings(x, groups, bags, kept, control.thread_count()), FEWER),
+    }
+}
+
+/// Refuses a refinement that needs more than the limit.
+pub(super) fn check_refinement(
+    (x, groups, bags): Inputs<'_>,
+    params: &RefineParams,
+    rankers: &TrainParams,
+    control: &Control,
+) -> Result<()> {
+    let need = refinement(x, groups, bags, params, rankers, control.thread_count());
+    control.allows("refinement", need, SMALLER)
+}
+
+/// Refuses learning from groups that needs more than the limit, and says what it needs.
+pub(super) fn check_learning(
+    (x, groups, bags): Inputs<'_>,
+    params: &LearnParams,
+    control: &Control,
+) -> Result<u64> {
+    let need = learning(x, groups, bags, params, control.thread_count());
+    control.allows("learning from groups", need, SMALLER)?;
+    Ok(need)
+}

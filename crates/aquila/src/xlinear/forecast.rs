@@ -1,0 +1,164 @@
+//! The forecast of a training's peak of memory, from sizes alone.
+
+use super::{Negatives, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
+use crate::data::{Csr, Features};
+use crate::kernels::{Isa, halves};
+use crate::linear::together;
+use crate::tree::TRIED_FROM;
+
+/// What helps where the limit is too low.
+pub(super) const CURE: &str =
+    "set tree.vectorCut to always, or lower tree.vectorEntries or the number of features";
+
+/// The forecast peak of memory of such a training on this many threads, in bytes, the two matrices included.
+///
+/// It is the largest of four stages, each a sum of what is known (the matrices, a scaled copy, label vectors while
+/// they are built and split, each thread's solver) and of the weights, which are estimated: at a threshold of 0.1 a
+/// label keeps no more weights than its own rows have entries on all sets that we measured; a lower threshold lets
+/// in features of its siblings' rows, by a power law fitted to the same sets. Tests hold the forecast between one and
+/// three times the peak that an allocator counts.
+pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> u64 {
+    Sizes::of(x, y.cols(), y.nnz() as f64).stages(params, threads).most() as u64
+}
+
+/// What a forecast knows of rows and their labels, which need not exist yet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sizes {
+    pub rows: f64,
+    /// All features, those of a dense block included.
+    pub features: f64,
+    /// Columns of the dense block.
+    pub block: f64,
+    /// Entries of the sparse part.
+    pub entries: f64,
+    pub labels: f64,
+    /// Labels of all rows together.
+    pub pairs: f64,
+    /// Sparse entries of the rows of each label, of all labels together: most that vectors of labels can hold.
+    pub support: f64,
+}
+
+/// The peak of each stage of a training.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Stages {
+    pub building: f64,
+    pub splitting: f64,
+    pub learning: f64,
+    pub laying: f64,
+}
+
+impl Stages {
+    /// The largest.
+    pub fn most(self) -> f64 {
+        self.tree().max(self.classifiers())
+    }
+
+    /// The larger of those that make the tree.
+    pub fn tree(self) -> f64 {
+        self.building.max(self.splitting)
+    }
+
+    /// The larger of those after it.
+    pub fn classifiers(self) -> f64 {
+        self.learning.max(self.laying)
+    }
+}
+
+impl Sizes {
+    pub fn of(x: &Features, labels: usize, pairs: f64) -> Self {
+        let entries = x.sparse().nnz() as f64;
+        Self {
+            rows: x.rows() as f64,
+            features: x.cols() as f64,
+            block: x.dense().map_or(0.0, |d| d.cols() as f64),
+            entries,
+            labels: labels as f64,
+            pairs,
+            support: pairs * entries / (x.rows() as f64).max(1.0),
+        }
+    }
+
+    /// The bytes of the rows.
+    pub fn x_bytes(self) -> f64 {
+        8.0 * (self.rows + 1.0) + 8.0 * self.entries + 4.0 * self.rows * self.block
+    }
+
+    /// The bytes of the labels.
+    pub fn y_bytes(self) -> f64 {
+        8.0 * (self.rows + 1.0) + 8.0 * self.pairs
+    }
+
+    pub fn stages(self, params: &TrainParams, threads: usize) -> Stages {
+        let Self { rows: n, features: d, block, labels, pairs, .. } = self;
+        let threads = threads.max(1) as f64;
+        let width = params.model.weights_bytes() as f64;
+        let dense = n * block;
+        let nnz = self.entries + dense;
+        let (tree, solver) = (&params.tree, &params.solver);
+
+        let matrices = self.x_bytes() + self.y_bytes();
+        let halves =
+            if halves::faster(Isa::detect()) { 2.0 * n * (block + 1.0) * dense.min(1.0) } else { 0.0 };
+        let scaled = 8.0 * n + halves + if params.model.normalize { 4.0 * nnz } else { 0.0 };
+        let support = self.support + pairs * block;
+        let cut = match tree.vector_cut {
+            VectorCut::Always => true,
+            VectorCut::Auto => labels < TRIED_FROM as f64,
+            VectorCut::Never => false,
+        } || tree.vectors == VectorKind::Pii;
+        let entries = match tree.vector_entries {
+            most if cut && most > 0 => d.min(f64::from(most)),
+            _ => d,
+        };
+        let vectors = 8.0 * support.min(labels * entries);
+        // Lists of a number or two for each label, in the stages where labels are many.
+        let lists = 100.0 * labels;
+        let centres = match tree.split {
+            SplitKind::Balanced => 24.0 * d,
+            SplitKind::Kary => 4.0 * d * f64::from(tree.arity).min(labels),
+        };
+        let building = matrices + scaled + lists + 8.0 * pairs + (2.5 * vectors + 4.0 * d * threads);
+        let splitting = matrices + scaled + lists + (2.0 * vectors + 24.0 * d).max(vectors + centres);
+
+        let leaves = (labels / f64::from(tree.max_leaf.max(1))).max(1.0);
+        let layers = 1.0 + (leaves.ln() / f64::from(tree.arity.max(2)).ln()).ceil().max(0.0);
+        let spread = (0.1 / f64::from(solver.threshold).max(1e-9))
+            .powf(0.6)
+            .clamp(1.0, f64::from(tree.max_leaf).max(1.0));
+        // Further leaves: each slot has weights, and a row stands at every leaf of each of its labels.
+        let overlap = &params.overlap;
+        let copies = match f64::from(overlap.leaf_cap) {
+            cap if cap > 0.0 => f64::from(overlap.copies).min(cap.max(1.0)),
+            _ => f64::from(overlap.copies),
+        }
+        .min(leaves);
+        let sparse = d - block;
+        let mut weights = copies * (labels * sparse).min(self.support * spread);
+        if solver.max_weights > 0 {
+            weights = weights.min((copies * labels + leaves) * f64::from(solver.max_weights));
+        }
+        // Every column has all dense weights.
+        let panels = (copies * labels + 2.0 * leaves) * (block + 32.0) * width;
+        let blocks = weights * (3.0 + width) + panels;
+        // Of a node of all rows: its features with their columns, and what each row has in all lanes.
+        let (entries, used) = (self.entries, sparse.min(self.entries));
+        let lanes = 4.0 * together(Isa::detect(), sparse as usize) as f64;
+        let weighted = if solver.relevance == Relevance::Off { 0.0 } else { lanes };
+        let worker = n * (48.0 + lanes + weighted)
+            + 4.25 * sparse
+            + 16.0 * used
+            + 72.0 * sparse.min(entries / 2.0)
+            + 8.0 * entries.min(4.0 * sparse)
+            + 1.5 * lanes * block
+            + if dense > 0.0 { 4.0 * n } else { 0.0 };
+        let matcher = match solver.negatives {
+            Negatives::Siblings if copies == 1.0 => 0.0,
+            _ => 24.0 * n * f64::from(solver.matcher_beam).min(leaves),
+        };
+        let learning =
+            matrices + scaled + lists + 24.0 * pairs * layers * copies + worker * threads + blocks + matcher;
+        let laying =
+            matrices + lists + blocks + panels + 2.0 * weights * (1.5 + width) + 2.0 * weights + 12.0 * d;
+        Stages { building, splitting, learning, laying }
+    }
+}

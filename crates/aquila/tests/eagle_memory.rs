@@ -1,0 +1,170 @@
+//! Forecasts of memory of work on labels of groups against what it takes, counted by the allocator.
+
+mod common;
+#[path = "common/counting.rs"]
+mod counting;
+
+use aquila::eagle::{
+    AssignParams, ClusterParams, GroupMethod, Groups, LearnParams, Merge, RefineParams, assign, embed,
+    forecast, learn, refine,
+};
+use aquila::xlinear::{TrainInputs, TrainParams};
+use aquila::{Control, Csr, Dense, ErrorCode, Features};
+use common::{Rng, control, refused, texts};
+use counting::{live, peak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// All tests count with the same allocator: one at a time.
+static TURN: Mutex<()> = Mutex::new(());
+
+struct Case {
+    name: &'static str,
+    x: Features,
+    groups: Groups,
+    bags: Csr,
+    threads: usize,
+}
+
+fn case(name: &'static str, (x, y): (Features, Csr), size: usize, threads: usize) -> Case {
+    of(name, (x, &y), Groups::random(y.rows(), size, 3).unwrap(), threads)
+}
+
+fn of(name: &'static str, (x, y): (Features, &Csr), groups: Groups, threads: usize) -> Case {
+    let bags = groups.aggregate(y, Merge::Set, &Control::default()).unwrap();
+    Case { name, x, groups, bags, threads }
+}
+
+/// Groups of like samples, which refine to far more labels.
+fn alike((x, y): (Features, Csr)) -> Case {
+    let groups = Groups::kmeans(&x, &ClusterParams::default(), &Control::default()).unwrap();
+    of("groups of like samples", (x, &y), groups, 2)
+}
+
+/// Everybody in two groups.
+fn overlapping((x, y): (Features, Csr)) -> Case {
+    let n = y.rows();
+    let list = |stride: usize, j: usize| (0..5).map(|at| ((j * 5 + at) * stride % n) as u32).collect();
+    let lists = (0..2 * (n / 5)).map(|j| list(if j < n / 5 { 1 } else { 7 }, j % (n / 5)));
+    let groups = Groups::from_lists(n, lists).unwrap();
+    of("two groups a sample", (x, &y), groups, 2)
+}
+
+fn cases() -> Vec<Case> {
+    let ((x, y), cols) = (texts(3000, 5000, 300, 20), 200);
+    let mut rng = Rng::new(8);
+    let block = (0..x.rows() * cols).map(|_| rng.unit() as f32 - 0.5).collect();
+    let block = Dense::new(x.rows(), cols, block).unwrap();
+    let blocked = (Features::new(x.sparse().clone(), Some(block)).unwrap(), y);
+    vec![
+        case("texts", texts(6000, 10_000, 1500, 40), 5, 2),
+        case("few labels", texts(8000, 5000, 60, 20), 5, 2),
+        case("large groups", texts(6000, 5000, 300, 20), 20, 2),
+        case("many features", texts(4000, 100_000, 500, 40), 4, 2),
+        case("many labels", texts(6000, 5000, 4000, 20), 3, 2),
+        case("one thread", texts(4000, 10_000, 400, 30), 5, 1),
+        case("five threads", texts(4000, 10_000, 400, 30), 5, 5),
+        case("a dense block", blocked, 5, 2),
+        alike(texts(4000, 5000, 400, 30)),
+        overlapping(texts(4000, 5000, 400, 20)),
+    ]
+}
+
+/// Compares what `forecast` says of each case with the peak of `work`.
+fn compare<T>(forecast: impl Fn(&Case) -> u64, work: impl Fn(&Case, &Control) -> T) {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let need = forecast(&case) as f64;
+        let block = case.x.dense().map_or(0, |d| size_of_val(d.values()) as u64);
+        let groups = (8 * case.groups.len() + 4 * case.groups.memberships_count()) as u64;
+        let before = live() - case.x.sparse().bytes() - block - groups - case.bags.bytes();
+        let (done, peak) = peak(|| work(&case, &control(case.threads, 0)));
+        drop(done);
+        let peak = (peak - before) as f64;
+        let line = format!(
+            "{}: forecast {:.1} MB, peak {:.1} MB, {:.2}",
+            case.name,
+            need / 1e6,
+            peak / 1e6,
+            need / peak
+        );
+        println!("{line}");
+        if !(1.0..3.0).contains(&(need / peak)) {
+            wrong.push(line);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn forecasts_are_at_least_the_peak_and_not_three_times_it() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let embeddings = AssignParams::default();
+    for kept in [false, true] {
+        compare(
+            |c| forecast::embeddings(&c.x, &c.groups, &c.bags, kept, c.threads),
+            |c, control| assign(&c.x, &c.groups, &c.bags, &embeddings, kept, control).unwrap(),
+        );
+    }
+    compare(
+        |c| forecast::embeddings(&c.x, &c.groups, &c.bags, true, c.threads),
+        |c, control| embed(&c.x, &c.groups, &c.bags, &embeddings, control).unwrap(),
+    );
+    let rankers = TrainParams::default();
+    for rounds in [0, 1] {
+        let params = RefineParams { rounds, ..RefineParams::default() };
+        compare(
+            |c| forecast::refinement(&c.x, &c.groups, &c.bags, &params, &rankers, c.threads),
+            |c, control| refine(&c.x, &c.groups, &c.bags, &params, &rankers, control).unwrap(),
+        );
+    }
+    for method in [GroupMethod::Union, GroupMethod::Eagle, GroupMethod::Refine] {
+        let mut params = LearnParams::default();
+        params.group.method = method;
+        compare(
+            |c| forecast::learning(&c.x, &c.groups, &c.bags, &params, c.threads),
+            |c, control| learn(&c.x, &c.groups, &c.bags, &params, TrainInputs::default(), control).unwrap(),
+        );
+    }
+}
+
+#[test]
+fn a_limit_below_the_forecast_refuses_before_the_work() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let case = case("few", texts(300, 200, 20, 10), 5, 1);
+    let (x, groups, bags) = (&case.x, &case.groups, &case.bags);
+    let (rankers, refinement) = (TrainParams::default(), RefineParams::default());
+    let (embeddings, learning) = (AssignParams::default(), LearnParams::default());
+    let (kept, alone) =
+        (forecast::embeddings(x, groups, bags, true, 1), forecast::embeddings(x, groups, bags, false, 1));
+    let refining = forecast::refinement(x, groups, bags, &refinement, &rankers, 1);
+    let both = forecast::learning(x, groups, bags, &learning, 1);
+    assert!(alone < kept && refining <= both);
+    type Work<'a> = &'a dyn Fn(&Control) -> aquila::Result<()>;
+    let work: [(&str, u64, Work<'_>); 5] = [
+        ("assignment", alone, &|c| assign(x, groups, bags, &embeddings, false, c).map(drop)),
+        ("assignment", kept, &|c| assign(x, groups, bags, &embeddings, true, c).map(drop)),
+        ("embedding", kept, &|c| embed(x, groups, bags, &embeddings, c).map(drop)),
+        ("refinement", refining, &|c| refine(x, groups, bags, &refinement, &rankers, c).map(drop)),
+        ("learning from groups", both, &|c| {
+            let report = learn(x, groups, bags, &learning, TrainInputs::default(), c)?.1;
+            assert_eq!(report.forecast_bytes, both);
+            Ok(())
+        }),
+    ];
+    for (what, need, work) in work {
+        let mut c = control(1, 0);
+        let told = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&told);
+        c.on_progress(move |_| tell.store(true, Ordering::Relaxed));
+        c.memory_limit = need - 1;
+        refused(
+            work(&c),
+            ErrorCode::MemoryLimit,
+            &[&format!("{what} is forecast to need"), "raise the limit"],
+        );
+        assert!(!told.load(Ordering::Relaxed), "{what}: work had begun");
+        c.memory_limit = need;
+        work(&c).unwrap();
+    }
+}
