@@ -219,6 +219,21 @@ fn progress_counts_rankers() {
 }
 
 #[test]
+fn rounds_are_left_out_where_the_first_score_tells_nothing() {
+    let mut rng = Rng::new(12);
+    let (_, y) = texts(&mut rng, 400, 20);
+    let (x, _) = texts(&mut rng, 400, 20);
+    let groups = Groups::random(400, 4, 0).unwrap();
+    let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut c = control(2, 0);
+    let to = seen.clone();
+    c.on_progress(move |p| to.lock().unwrap().push((p.done, p.total)));
+    run(&x, &groups, &bags, &RefineParams { rounds: 2, ..RefineParams::default() }, &c);
+    assert_eq!(*seen.lock().unwrap(), [(1, 9), (2, 9), (3, 9), (9, 9)]);
+}
+
+#[test]
 fn a_model_learns_from_groups() {
     let mut rng = Rng::new(9);
     let (x, y) = texts(&mut rng, 1500, 10);

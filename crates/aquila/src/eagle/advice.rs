@@ -2,7 +2,7 @@
 
 use super::groups::Groups;
 use super::learn::GroupMethod;
-use super::refine::likeness;
+use super::likeness::likeness;
 use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::Result;

@@ -83,6 +83,11 @@ impl<'a> Candidates<'a> {
         &self.by_sample
     }
 
+    /// Groups × labels: the segments.
+    pub fn bags(&self) -> &Csr {
+        &self.bags
+    }
+
     /// The labels of a sample's groups.
     pub fn labels_of(&self, i: usize) -> &[u32] {
         self.by_sample.row(i).indices

@@ -31,7 +31,7 @@ crate::params! {
         /// union (every sample gets all labels of its groups), eagle (each label of a group goes to one sample) or
         /// refine (a posterior, refined by rankers).
         pub method: GroupMethod = GroupMethod::Refine, "group.method", Kind::Choice(GroupMethod::TEXTS);
-        /// refine: rounds of rankers; 0 is the fast form, whose folds are always two.
+        /// refine: rounds of rankers, if the first score is good enough to teach; 0 is the fast form, whose folds are always two.
         pub rounds: u32 = DEFAULT_ROUNDS, "group.rounds", Kind::Integer { min: 0.0, max: 100.0 };
         /// refine: parts of the groups, each scored by rankers that learned from the others.
         pub folds: u32 = DEFAULT_FOLDS, "group.folds", Kind::Integer { min: 2.0, max: 100.0 };

@@ -69,6 +69,11 @@ impl Rates {
             .collect();
         Self { expected }
     }
+
+    /// The expected number of samples of a label.
+    pub fn expected(&self, k: usize) -> f64 {
+        self.expected[k]
+    }
 }
 
 /// The `q` at which random groups of these sizes carry a label with frequency `f`.

@@ -10,6 +10,8 @@
 //! 4. *Rounds.* Rankers learn these labels from the samples, again on all groups but a fold, and score the fold; the
 //!    posterior is made anew of both kinds of scores, those of all rounds in the mean.
 //!
+//! Rounds are left out where the first score tells a label's samples from others too badly to teach (`separation`).
+//!
 //! A ranker cannot be surer than its teacher: scores of rounds weigh as much as the labels of the first round are
 //! certain. Later labels are surer only because rankers agree with themselves.
 //!
@@ -20,9 +22,9 @@
 //! chance, and a pair that comes out unlikely may well be true: taken for negative it teaches what is wrong, while the
 //! groups that lack the label give negatives enough. In random groups frequent labels stand in nearly every group, so
 //! that negatives must come from within. So the least probability of a positive falls with how like the samples of
-//! groups are ([`likeness`], and [`unity`] for their number), to 0 where it passes [`ALIKE`]: then all candidates are
-//! positives, weighing as much as they are likely. In groups that are more alike still, weights come nearer to 1, as if
-//! every sample had every label of its group ([`weighed`]).
+//! groups are ([`likeness`](super::likeness()), and [`unity`] for their number), to 0 where it passes [`ALIKE`]: then all
+//! candidates are positives, weighing as much as they are likely. In groups that are more alike still, weights come
+//! nearer to 1, as if every sample had every label of its group ([`weighed`]).
 //!
 //! The source is our own, after a study of ridge regression on group means; docs/algorithms/refinement.md has what each
 //! part gives and where it ends. Cost by rows: two trainings on means of groups, two a round, and the posteriors; one on
@@ -32,7 +34,9 @@ use super::candidates::Candidates;
 use super::company::Company;
 use super::forecast;
 use super::groups::Groups;
+use super::likeness::{likeness_of, unity};
 use super::posterior::{Posterior, Rates};
+use super::separation::{decoys, separation};
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::Result;
@@ -40,7 +44,7 @@ use crate::params::{Kind, Params};
 use crate::rng::Rng;
 use crate::tree::{Cut, LabelTree, Pifa};
 use crate::xlinear::{
-    PredictParams, Relevance, Scope, ScoreForm, TrainInputs, TrainParams, TrainRows, label_tree, train,
+    Model, PredictParams, Relevance, Scope, ScoreForm, TrainInputs, TrainParams, TrainRows, label_tree, train,
 };
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -54,7 +58,7 @@ pub(super) const DEFAULT_THRESHOLD: f32 = 0.45;
 crate::params! {
     /// How group labels are refined.
     pub struct RefineParams {
-        /// Rounds of rankers after the first score; 0 is the fast form, whose folds are always two.
+        /// Rounds of rankers after the first score, if that is good enough to teach; 0 is the fast form, whose folds are always two.
         pub rounds: u32 = DEFAULT_ROUNDS, "rounds", Kind::Integer { min: 0.0, max: 100.0 };
         /// Parts of the groups; each is scored by rankers that learned from the others.
         pub folds: u32 = DEFAULT_FOLDS, "folds", Kind::Integer { min: 2.0, max: 100.0 };
@@ -68,7 +72,7 @@ crate::params! {
 pub struct Refined {
     /// Samples × labels: the confidence of each label, above 0 and at most 1.
     pub y: Csr,
-    /// How like the samples of one group are: see [`likeness`].
+    /// How like the samples of one group are: see [`likeness`](super::likeness()).
     pub likeness: f64,
     /// The least probability of a label that followed from it.
     pub threshold: f32,
@@ -99,53 +103,6 @@ pub(super) const FLAT: u32 = 1000;
 /// A stream of random numbers for each round's folds.
 const STREAM: u64 = 0x666f_6c64_7300;
 
-/// How much more alike two samples of one group are than two of all: the mean excess of their cosine over that of
-/// random pairs, as a share of what is possible. 0 in random groups, 1 in groups of equal samples.
-///
-/// Cost: the entries of all groups' samples.
-pub fn likeness(x: &Features, groups: &Groups, control: &Control) -> Result<f64> {
-    groups.check_rows(x.rows())?;
-    let x = x.as_csr();
-    let rows = TrainRows::new(&x, true);
-    control.check()?;
-    control.install(|| likeness_of(&rows, groups, control))?
-}
-
-fn likeness_of(rows: &TrainRows<'_>, groups: &Groups, control: &Control) -> Result<f64> {
-    // Σ over pairs of ⟨x, z⟩ is ‖Σ x‖² less the diagonal.
-    let pairs_of = |sum: &mut Vec<f64>, members: &mut dyn Iterator<Item = u32>| {
-        sum.resize(rows.cols(), 0.0);
-        let (mut touched, mut n, mut own) = (Vec::new(), 0f64, 0f64);
-        for i in members {
-            control.check()?;
-            let (indices, values) = rows.row(i as usize);
-            n += 1.0;
-            for (j, v) in indices.iter().zip(values) {
-                own += f64::from(*v).powi(2);
-                sum[*j as usize] += f64::from(*v);
-                touched.push(*j);
-            }
-        }
-        let all: f64 = touched.iter().map(|j| std::mem::take(&mut sum[*j as usize]).powi(2)).sum();
-        Ok((all - own, n * (n - 1.0)))
-    };
-    let (random, of_groups) = rayon::join(
-        || pairs_of(&mut Vec::new(), &mut (0..rows.rows() as u32)),
-        || {
-            let of_group = |sum: &mut Vec<f64>, j| pairs_of(sum, &mut groups.members(j).iter().copied());
-            (0..groups.len()).into_par_iter().map_init(Vec::new, of_group).collect::<Result<Vec<_>>>()
-        },
-    );
-    let (all, pairs) = random?;
-    let random = if pairs > 0.0 { all / pairs } else { 0.0 };
-    let (mut all, mut pairs) = (0.0, 0.0);
-    for (a, p) in of_groups? {
-        (all, pairs) = (all + a, pairs + p);
-    }
-    let likeness = if pairs > 0.0 && random < 1.0 { (all / pairs - random) / (1.0 - random) } else { 0.0 };
-    Ok(likeness.clamp(0.0, 1.0))
-}
-
 /// The confidence of labels in the mean, each weighing as much as it does in training.
 fn certainty(y: &Csr) -> f32 {
     let sum = |power| y.values().iter().map(|v| f64::from(*v).powi(power)).sum::<f64>();
@@ -156,14 +113,6 @@ fn certainty(y: &Csr) -> f32 {
 pub(super) fn weighed(y: &Csr, power: f32) -> Csr {
     let values = y.values().iter().map(|p| p.powf(power)).collect();
     Csr::trusted(y.rows(), y.cols(), y.indptr().to_vec(), y.indices().to_vec(), values)
-}
-
-/// How much samples of a group have in common, in terms of groups of five: with more companions that are as like, chance
-/// has less of a say in what the group is, as the root of their number.
-fn unity(likeness: f64, groups: &Groups) -> f64 {
-    let filled = (0..groups.len()).filter(|j| !groups.members(*j).is_empty()).count();
-    let companions = groups.memberships_count() as f64 / filled.max(1) as f64 - 1.0;
-    likeness * (companions.max(1.0) / 4.0).sqrt()
 }
 
 /// The parameters with which a ranker learns refined labels, whose values weigh them.
@@ -222,22 +171,39 @@ pub fn refine(
     let mut believe = |evidence: &[f32]| -> Result<Vec<f32>> {
         control.install(|| {
             let alone = posterior.of(evidence, control)?;
-            let said = work.standard(company.says(&alone, control)?);
+            let mut said = company.says(&alone, control)?;
+            work.standard(&mut said);
             let joined: Vec<f32> = evidence.iter().zip(&said).map(|(e, c)| e + COMPANY * c).collect();
             posterior.of(&joined, control)
         })?
     };
 
-    let first = work.scores(Teacher::Bags, folds, 0, &mut tell)?;
+    let decoys = match params.rounds {
+        0 => Csr::trusted(x.rows(), bags.cols(), vec![0; x.rows() + 1], vec![], vec![]),
+        _ => decoys(&pairs, control)?,
+    };
+    let asked = [pairs.by_sample(), &decoys];
+    let [mut first, false_scores] = work.scores(Teacher::Bags, folds, 0, asked, &mut tell)?;
+    let scales = control.install(|| work.standard(&mut first))?;
+    // Below 1 the posterior believes the first score more than it deserves, and rounds would learn its errors.
+    let rounds = match separation(&pairs, &rates, &decoys, &false_scores, &scales) {
+        Some(weight) if weight < 1.0 => 0,
+        _ => params.rounds,
+    };
+    if rounds < params.rounds {
+        work.tell(steps, steps);
+    }
     let mut likely = believe(&first)?;
     let mut later = vec![0f32; pairs.len()];
     let mut weight = 0.0;
-    for round in 1..=params.rounds {
+    for round in 1..=rounds {
         let y = weighed(&pairs.choose(&likely, threshold), power);
         if round == 1 {
             weight = ROUNDS * certainty(&y);
         }
-        let found = work.scores(Teacher::Samples(&y), folds, u64::from(round), &mut tell)?;
+        let asked = [pairs.by_sample()];
+        let [mut found] = work.scores(Teacher::Samples(&y), folds, u64::from(round), asked, &mut tell)?;
+        control.install(|| work.standard(&mut found))?;
         later.iter_mut().zip(&found).for_each(|(mean, s)| *mean += (s - *mean) / round as f32);
         let evidence: Vec<f32> = first.iter().zip(&later).map(|(z, s)| z + weight * s).collect();
         likely = believe(&evidence)?;
@@ -268,14 +234,16 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// The score of each pair by a ranker that did not learn from the sample's first group.
-    fn scores(
+    /// The scores of the entries of each matrix samples × labels, by rankers that did not learn from the sample's first
+    /// group.
+    fn scores<const N: usize>(
         &self,
         teacher: Teacher<'_>,
         folds: u32,
         round: u64,
+        asked: [&Csr; N],
         tell: &mut impl FnMut(),
-    ) -> Result<Vec<f32>> {
+    ) -> Result<[Vec<f32>; N]> {
         let mut order: Vec<u32> = (0..self.groups.len() as u32).collect();
         Rng::new(&[self.control.seed, STREAM, round]).shuffle(&mut order);
         let mut of_group = vec![0; order.len()];
@@ -297,7 +265,7 @@ impl Work<'_> {
             }
             Teacher::Samples(y) => (Cow::Borrowed(self.x), y, &of_sample, ranker(&self.rankers, y)),
         };
-        let mut scores = vec![0f32; self.pairs.len()];
+        let mut scores = asked.map(|asked| vec![0f32; asked.nnz()]);
         if self.pairs.len() == 0 {
             return Ok(scores);
         }
@@ -305,10 +273,15 @@ impl Work<'_> {
         for fold in 0..folds {
             let rest = places(of_row, |f| f != fold && f != u32::MAX);
             let held = places(&of_sample, |f| f == fold);
-            self.score(x.select(&rest), &y.select(&rest), tree.clone(), &params, &held, &mut scores)?;
+            let found = self.ranker(x.select(&rest), &y.select(&rest), tree.clone(), &params)?;
+            if let Some(ranker) = found {
+                for (asked, scores) in asked.iter().zip(&mut scores) {
+                    self.score(&ranker, asked, &held, scores)?;
+                }
+            }
             tell();
         }
-        self.control.install(|| self.standard(scores))
+        Ok(scores)
     }
 
     /// The labels' tree, the same for the rankers of all folds; a flat one if labels are few.
@@ -320,30 +293,30 @@ impl Work<'_> {
         self.control.install(|| label_tree(&rows, y, params, self.control))?
     }
 
-    /// Trains on these rows, and scores the candidates of the samples `held`.
-    fn score(
-        &self,
-        x: Csr,
-        y: &Csr,
-        tree: LabelTree,
-        params: &TrainParams,
-        held: &[u32],
-        scores: &mut [f32],
-    ) -> Result<()> {
+    /// Learns these rows, if they have labels.
+    fn ranker(&self, x: Csr, y: &Csr, tree: LabelTree, params: &TrainParams) -> Result<Option<Model>> {
         self.control.check()?;
         if y.values().iter().all(|v| *v == 0.0) {
+            return Ok(None);
+        }
+        let inputs = TrainInputs { tree: Some(tree), ..TrainInputs::default() };
+        Ok(Some(train(&Features::from(x), y, params, inputs, &self.control.quiet())?.0))
+    }
+
+    /// Scores what is asked of the samples `held`.
+    fn score(&self, ranker: &Model, asked: &Csr, held: &[u32], scores: &mut [f32]) -> Result<()> {
+        let asking = |i: &u32| !asked.row(*i as usize).is_empty();
+        let held: Vec<u32> = held.iter().copied().filter(asking).collect();
+        if held.is_empty() {
             return Ok(());
         }
-        let control = self.control.quiet();
-        let inputs = TrainInputs { tree: Some(tree), ..TrainInputs::default() };
-        let model = train(&Features::from(x), y, params, inputs, &control)?.0;
-        let wanted = self.pairs.by_sample().select(held);
+        let wanted = asked.select(&held);
         let search = PredictParams { scores: ScoreForm::LogSigmoid, ..PredictParams::default() };
-        let rows = Features::from(self.x.select(held));
-        let found = model.predict(&rows, &search, &Scope::Chosen(wanted), &control)?;
+        let rows = Features::from(self.x.select(&held));
+        let found = ranker.predict(&rows, &search, &Scope::Chosen(wanted), &self.control.quiet())?;
         for (n, i) in held.iter().enumerate() {
-            let labels = self.pairs.labels_of(*i as usize);
-            let of_sample = &mut scores[self.pairs.span(*i as usize)];
+            let labels = asked.row(*i as usize).indices;
+            let of_sample = &mut scores[asked.indptr()[*i as usize]..][..labels.len()];
             for at in found.indptr[n]..found.indptr[n + 1] {
                 if let Ok(place) = labels.binary_search(&found.labels[at]) {
                     of_sample[place] = found.scores[at];
@@ -353,10 +326,10 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Scores brought to mean 0 and spread 1 for each label.
-    fn standard(&self, mut scores: Vec<f32>) -> Vec<f32> {
+    /// Brings scores to mean 0 and spread 1 for each label; returns the means, and what deviations were multiplied by.
+    fn standard(&self, scores: &mut [f32]) -> Vec<[f32; 2]> {
         let pairs = self.pairs;
-        let sums = pairs.tally(&mut scores, |rows, scores, sums: &mut [[f64; 2]]| {
+        let sums = pairs.tally(scores, |rows, scores, sums: &mut [[f64; 2]]| {
             let labels = rows.flat_map(|i| pairs.labels_of(i));
             for (k, s) in labels.zip(scores) {
                 let [sum, squares] = &mut sums[*k as usize];
@@ -371,13 +344,13 @@ impl Work<'_> {
             [mean as f32, scale as f32]
         };
         let scales: Vec<[f32; 2]> = sums.iter().zip(pairs.counts()).map(scale).collect();
-        pairs.by_row(&mut scores).into_par_iter().enumerate().for_each(|(i, scores)| {
+        pairs.by_row(scores).into_par_iter().enumerate().for_each(|(i, scores)| {
             for (s, k) in scores.iter_mut().zip(pairs.labels_of(i)) {
                 let [mean, scale] = scales[*k as usize];
                 *s = (*s - mean) * scale;
             }
         });
-        scores
+        scales
     }
 
     fn tell(&self, done: u32, total: u32) {

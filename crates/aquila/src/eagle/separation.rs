@@ -1,0 +1,160 @@
+//! How well a score tells samples that have a label from samples that do not, from groups alone.
+//!
+//! A sample whose groups all lack a label surely does not have it: such a pair is a *decoy*. Of a label's candidates a
+//! known share `π` is true (`Rates`), so that candidates are a mixture of true pairs and of pairs like decoys. With
+//! scores at mean 0 and spread 1 over the candidates, the mean of the true ones is then `μ = −m/π` above that of the
+//! false, `m` the decoys' mean; the variance within both is `1 − π(1 − π)μ²`, and a linear discriminant weighs the score
+//! in log-odds by `μ / (1 − π(1 − π)μ²)`. Labels are pooled: one of them has too few decoys.
+//!
+//! The source is our own. In groups of like samples decoys are far from any candidate, and `μ` is too large.
+
+use super::candidates::Candidates;
+use super::posterior::Rates;
+use crate::control::Control;
+use crate::data::Csr;
+use crate::error::Result;
+use crate::rng::Rng;
+
+/// Most samples that have decoys, and most decoys of one: a mean needs no more.
+const SAMPLES: usize = 10_000;
+const EACH: usize = 8;
+/// A stream of random numbers for decoys.
+const STREAM: u64 = 0x6465_636f_7973;
+
+/// Samples × labels: for some samples up to as many labels that their groups lack as they have candidates, drawn as
+/// often as bags carry them.
+pub(super) fn decoys(pairs: &Candidates<'_>, control: &Control) -> Result<Csr> {
+    let carried = pairs.bags().indices();
+    let step = pairs.rows().div_ceil(SAMPLES).max(1);
+    let (mut indptr, mut indices) = (vec![0], Vec::new());
+    for i in 0..pairs.rows() {
+        control.check()?;
+        let (own, begin) = (pairs.labels_of(i), indices.len());
+        let most = if i % step == 0 { own.len().min(EACH) } else { 0 };
+        let mut rng = Rng::new(&[control.seed, STREAM, i as u64]);
+        // Where groups have nearly all labels there may be none to draw.
+        for _ in 0..4 * most {
+            let k = carried[rng.below(carried.len() as u32) as usize];
+            if indices.len() - begin < most
+                && own.binary_search(&k).is_err()
+                && !indices[begin..].contains(&k)
+            {
+                indices.push(k);
+            }
+        }
+        indices[begin..].sort_unstable();
+        indptr.push(indices.len());
+    }
+    let ones = vec![1.0; indices.len()];
+    Ok(Csr::trusted(pairs.rows(), pairs.labels(), indptr, indices, ones))
+}
+
+/// The weight in log-odds that a score deserves, from what it gives decoys; `scales` has each label's mean over its
+/// candidates and one over their spread. Infinite where spreads leave no variance within; none without decoys.
+pub(super) fn separation(
+    pairs: &Candidates<'_>,
+    rates: &Rates,
+    decoys: &Csr,
+    scores: &[f32],
+    scales: &[[f32; 2]],
+) -> Option<f64> {
+    let mut below = vec![[0f64; 2]; pairs.labels()];
+    for (k, s) in decoys.indices().iter().zip(scores) {
+        let [mean, scale] = scales[*k as usize];
+        let [sum, n] = &mut below[*k as usize];
+        *sum += f64::from((mean - s) * scale);
+        *n += 1.0;
+    }
+    // A difference of two means is as sure as their numbers' harmonic mean.
+    let (mut apart, mut share, mut all) = (0.0, 0.0, 0.0);
+    for (k, [sum, n]) in below.iter().enumerate().filter(|(k, [_, n])| *n > 0.0 && scales[*k][1] > 0.0) {
+        let candidates = f64::from(pairs.counts()[k]);
+        let weight = candidates * n / (candidates + n);
+        apart += weight * sum / n;
+        share += weight * rates.expected(k) / candidates;
+        all += weight;
+    }
+    if share <= 0.0 {
+        return None;
+    }
+    let (distance, share) = (apart / share, share / all);
+    let within = 1.0 - share * (1.0 - share) * distance * distance;
+    Some(if within > 0.0 { distance / within } else { f64::INFINITY.copysign(distance) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::groups::{Groups, Merge};
+    use super::*;
+
+    /// Random labels in random groups of four.
+    fn case(rows: usize) -> (Groups, Csr, Csr) {
+        let mut rng = Rng::new(&[5]);
+        let (mut indptr, mut indices) = (vec![0], vec![]);
+        for _ in 0..rows {
+            indices.extend((0..30).filter(|_| rng.below(10) == 0));
+            indptr.push(indices.len());
+        }
+        let ones = vec![1.0; indices.len()];
+        let y = Csr::new(rows, 30, indptr, indices, ones).unwrap();
+        let groups = Groups::random(rows, 4, 0).unwrap();
+        let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
+        (groups, bags, y)
+    }
+
+    #[test]
+    fn decoys_are_labels_that_groups_lack() {
+        let (groups, bags, _) = case(400);
+        let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
+        let decoys = decoys(&pairs, &Control::default()).unwrap();
+        for (i, row) in decoys.iter_rows().enumerate() {
+            let own = pairs.labels_of(i);
+            assert!(row.indices.len() <= EACH.min(own.len()) && row.indices.is_sorted_by(|a, b| a < b));
+            assert!(row.indices.iter().all(|k| !own.contains(k)));
+        }
+        assert!(decoys.nnz() > 400 * EACH * 9 / 10, "{}", decoys.nnz());
+    }
+
+    #[test]
+    fn the_weight_is_that_of_a_discriminant_that_knows_the_labels() {
+        let (groups, bags, y) = case(4000);
+        let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
+        let rates = Rates::new(&groups, &bags, &pairs);
+        let decoys = decoys(&pairs, &Control::default()).unwrap();
+        for distance in [0.2f64, 0.5, 1.0, 2.0] {
+            let mut rng = Rng::new(&[6]);
+            let mut score = |i: usize, k: u32| {
+                // The sum of twelve: variance 1.
+                let noise: f64 = (0..12).map(|_| f64::from(rng.below(1 << 20)) / f64::from(1 << 20)).sum();
+                noise + if y.row(i).indices.contains(&k) { distance } else { 0.0 }
+            };
+            let mut sums = vec![[0f64; 3]; 30];
+            for i in 0..y.rows() {
+                for k in pairs.labels_of(i) {
+                    let s = score(i, *k);
+                    let to = &mut sums[*k as usize];
+                    *to = [to[0] + 1.0, to[1] + s, to[2] + s * s];
+                }
+            }
+            let spread = |[n, s, ss]: &[f64; 3]| (ss / n - (s / n).powi(2)).sqrt();
+            let scales: Vec<[f32; 2]> =
+                sums.iter().map(|of| [(of[1] / of[0]) as f32, (1.0 / spread(of)) as f32]).collect();
+            let of_row = |i: usize| decoys.row(i).indices.iter().map(move |k| (i, *k));
+            let scores: Vec<f32> = (0..y.rows()).flat_map(of_row).map(|(i, k)| score(i, k) as f32).collect();
+            // In the scores' own unit the weight is the distance, for the variance within is 1.
+            let want = distance * sums.iter().map(spread).sum::<f64>() / 30.0;
+            let found = separation(&pairs, &rates, &decoys, &scores, &scales).unwrap();
+            assert!((found - want).abs() < 0.1 * want + 0.05, "{found} for {want}");
+        }
+    }
+
+    #[test]
+    fn without_decoys_nothing_is_known() {
+        let groups = Groups::from_lists(4, [vec![0, 1], vec![2, 3]]).unwrap();
+        let bags = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![1.0; 4]).unwrap();
+        let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
+        let rates = Rates::new(&groups, &bags, &pairs);
+        let decoys = decoys(&pairs, &Control::default()).unwrap();
+        assert_eq!(separation(&pairs, &rates, &decoys, &[], &[[0.0, 1.0]; 2]), None);
+    }
+}
