@@ -102,15 +102,8 @@ pub(crate) fn prefetch_line<T>(at: *const T) {
     let _ = at;
 }
 
-/// Asks for the cache line of a place in a slice, if there is one.
+/// Asks for the cache line of a place; it may be past the slice.
 #[inline(always)]
 pub(crate) fn prefetch(bytes: &[u8], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if at < bytes.len() {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: the place is within the slice; a prefetch changes nothing that can be seen.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().add(at).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at);
+    prefetch_line(bytes.as_ptr().wrapping_add(at));
 }
