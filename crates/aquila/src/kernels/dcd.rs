@@ -97,7 +97,7 @@ impl<'a> DenseRows<'a> {
         Self::of(Values::Floats(values), values.len(), cols, places)
     }
 
-    /// The same for a block in [`pairs`](super::halves::pairs) of halves. Weights are f32; they are rounded to
+    /// The same for a block in pairs of halves. Weights are f32; they are rounded to
     /// halves for margins alone.
     ///
     /// # Panics
