@@ -1,0 +1,113 @@
+// Whatever is wrong with a command, it ends with code 1, one clear line, and no file.
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { writeNpz } from 'aquila-xmc'
+import { beforeAll, expect, it } from 'vitest'
+import { workplace } from './cli-helpers.js'
+import { cli, cliPath, problem, start } from './helpers.js'
+
+const { dir, place, x, y, m } = workplace()
+const [otherX, otherY, no] = [place('otherX.npz'), place('otherY.npz'), place('no')]
+
+beforeAll(async () => {
+  const other = problem({ rows: 500, labels: 50, seed: 3 })
+  await writeNpz(otherX, other.x)
+  await writeNpz(otherY, other.y)
+})
+
+const train = ['train', '--x', x, '--y', y, '--out', no]
+const predict = ['predict', '--model', m, '--x', x]
+const group = ['group', '--x', x, '--rule', 'random:2', '--out', no]
+const grouped = ['--groups', y, '--bags', y]
+const assign = ['assign', '--x', x, ...grouped, '--out', no]
+const refine = ['refine', '--x', x, ...grouped, '--out', no]
+
+const bad: [string, string[], RegExp][] = [
+  ['an unknown verb', ['trian'], /unknown command 'trian'/],
+  ['an unknown option', [...train, '--xx', '1'], /unknown option '--xx'/],
+  ['a missing option', ['train', '--x', x, '--y', y], /--out/],
+  ['no rows', ['train', '--y', y, '--out', no], /--x, --xmc or --dense/],
+  ['no labels', ['train', '--x', x, '--out', no], /--y/],
+  ['a missing file', ['train', '--x', place('none.npz'), '--y', y, '--out', no], /none\.npz/],
+  ['a foreign file', ['train', '--x', cliPath, '--y', y, '--out', no], /main\.js/],
+  ['an unknown parameter', [...train, '--set', 'tree.maxLef=3'], /did you mean tree\.maxLeaf/],
+  ['a wrong value', [...train, '--set', 'tree.maxLeaf=zero'], /an integer from 1 .* received "zero"/],
+  ['a wrong pair', [...train, '--set', 'tree'], /key=value/],
+  ['a wrong number', [...train, '--threads', 'two'], /integer/],
+  ['wrong bytes', [...train, '--memory-limit', '2X'], /bytes/],
+  ['too little memory', [...train, '--memory-limit', '1k'], /forecast/],
+  ['a wrong shape', ['train', '--x', x, '--y', otherY, '--out', no], /600/],
+  ['a folder to write to', ['train', '--x', x, '--y', y, '--out', dir], /./],
+  ['no model', ['predict', '--model', x, '--x', x], /X\.npz/],
+  ['a wrong matrix', ['predict', '--model', m, '--x', otherX], /170 columns but the model 140/],
+  ['k of 0', [...predict, '--k', '0'], /integer/],
+  ['predictions of another shape', ['evaluate', '--pred', x, '--y', y], /./],
+  ['a wrong list', ['evaluate', '--pred', y, '--y', y, '--k', '1,a'], /integer/],
+  ['a missing model', ['inspect', place('none')], /none/],
+  ['a rule of no size', ['group', '--x', x, '--rule', 'random', '--out', no], /random:SIZE or kmeans/],
+  ['a rule of size 0', ['group', '--x', x, '--rule', 'kmeans:0', '--out', no], /received kmeans:0/],
+  ['an unknown rule', ['group', '--x', x, '--rule', 'alike:2', '--out', no], /received alike:2/],
+  ['groups without a rule', ['group', '--x', x, '--out', no], /--rule/],
+  ['groups of no rows', ['group', '--rule', 'random:2', '--out', no], /--x/],
+  ['labels without a place for bags', [...group, '--y', y], /--y and --bags together/],
+  ['bags without labels', [...group, '--bags', no], /--y and --bags together/],
+  ['too much noise', [...group, '--noise', '2'], /Expected a number from 0 to 1/],
+  ['labels of other rows', [...group, '--y', otherY, '--bags', place('no2')], /600 samples but y has/],
+  ['an unknown merge', [...group, '--merge', 'foo'], /Allowed choices are list, set/],
+  ['groups and bags in one file', [...group, '--y', y, '--bags', no], /different files for --out and --bags/],
+  [
+    'groups for a missing folder',
+    ['group', '--x', x, '--rule', 'random:2', '--out', join(no, 'G.npz')],
+    /its folder does not exist/,
+  ],
+  [
+    'bags for a missing folder',
+    [...group, '--y', y, '--bags', join(place('none'), 'B')],
+    /its folder does not exist/,
+  ],
+  ['groups without bags', ['train', '--x', x, '--groups', y, '--out', no], /--groups and --bags together/],
+  ['labels of rows and of groups', [...train, ...grouped], /of rows or of groups, not both/],
+  ['parameters of groups where there are none', [...train, '--set', 'group.rounds=1'], /group.rounds/],
+  [
+    'a method that is not there',
+    ['train', '--x', x, ...grouped, '--out', no, '--set', 'group.method=best'],
+    /for group\.method/,
+  ],
+  ['a fold alone', [...refine, '--folds', '1'], /at least 2/],
+  ['a threshold above 1', [...refine, '--threshold', '2'], /for threshold/],
+  ['no groups', ['assign', '--x', x, '--bags', y, '--out', no], /--groups/],
+  ['no bags', ['assign', '--x', x, '--groups', y, '--out', no], /--bags/],
+  ['samples that are not there', ['assign', ...grouped, '--out', no], /--x/],
+  [
+    'groups of other samples',
+    ['assign', '--x', otherX, ...grouped, '--out', no],
+    /x has 500 rows but the groups 600 samples/,
+  ],
+  ['bags of other groups', assign, /40 groups but bags has 600 rows/],
+  ['fewer than no iterations', [...assign, '--iterations', '-1'], /an integer of at least 0/],
+  ['a step of nothing', [...assign, '--step', '0'], /for step/],
+  [
+    'similarities for a missing folder',
+    ['assign', '--x', x, ...grouped, '--out', join(no, 'S.npz')],
+    /its folder does not exist/,
+  ],
+]
+
+it.each(bad)('%s is one clear line', async (_, args, message) => {
+  const { code, stdout, stderr } = await cli(...args)
+  expect(code).toBe(1)
+  expect(stdout).toBe('')
+  const said = stderr.split('\n').filter((line) => !/^\d+ rows, /.test(line))
+  expect(said.length).toBe(2)
+  expect(said[0]).toMatch(/^aquila: /)
+  expect(said[0]).toMatch(message)
+  expect(existsSync(no)).toBe(false)
+})
+
+it('shows the stack to those who ask', async () => {
+  const { stderr } = await start([cliPath, 'inspect', '/none'], {
+    env: { ...process.env, AQUILA_DEBUG: '1' },
+  }).ended
+  expect(stderr).toMatch(/\n {4}at /)
+})
