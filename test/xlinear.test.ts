@@ -356,6 +356,8 @@ describe('closing', () => {
 })
 
 describe('options', () => {
+  const endless: Record<string, unknown> = {}
+  endless.tree = endless
   const bad: [string, unknown, Parameters<typeof expectError>[1], RegExp][] = [
     [
       'an unknown name',
@@ -387,6 +389,13 @@ describe('options', () => {
     ['names that are no texts', { labelNames: [1] }, 'INVALID_ARGUMENT', /labelNames\[0\]/],
     ['too few names', { labelNames: ['one'] }, 'SHAPE_MISMATCH', /./],
     ['no object', 3, 'INVALID_ARGUMENT', /an object for options/],
+    ['a map', new Map([['k', 3]]), 'INVALID_ARGUMENT', /an object for options but received Map/],
+    ['a promise', Promise.resolve({}), 'INVALID_ARGUMENT', /an object for options but received Promise/],
+    ['a name that every object has', JSON.parse('{ "__proto__": 1 }'), 'UNKNOWN_OPTION', /__proto__/],
+    ['a value without a text', { plans: Object.create(null) }, 'UNKNOWN_OPTION', /plans/],
+    ['groups in groups without end', endless, 'UNKNOWN_OPTION', /tree\.tree/],
+    ['metadata without end', { metadata: endless }, 'INVALID_ARGUMENT', /a JSON value for metadata/],
+    ['metadata that JSON lacks', { metadata: () => 1 }, 'INVALID_ARGUMENT', /a JSON value for metadata/],
   ]
   it.each(bad)('refuse %s', async (_, options, code, message) => {
     await expectError(() => XLinear.train(data.x, data.y, options as never), code, message)
@@ -399,6 +408,11 @@ describe('options', () => {
       /did you mean beam/,
     )
     await expectError(() => model.predict(data.x, { k: 0 }), 'INVALID_ARGUMENT', /for k but received 0/)
+    await expectError(
+      () => model.predictOne(data.x.row(0), { k: 5n } as never),
+      'INVALID_ARGUMENT',
+      /options/,
+    )
     await expectError(() => model.searcher({ scores: 'best' as never }), 'INVALID_ARGUMENT', /l3-hinge/)
     await expectError(() => model.predict(data.x, {}, { thread: 1 } as never), 'UNKNOWN_OPTION', /thread/)
     await expectError(

@@ -66,9 +66,9 @@ const tables = native.parameterSpecs()
 /** The engine's parameters of each kind of call: name, meaning, range and default of each. */
 export const specs: Readonly<Record<keyof typeof tables, readonly ParameterSpec[]>> = tables
 
-/** Whether a value is an object with named fields, as `{}` makes them. */
+/** Whether a value is an object with named fields, as `{}` makes them, and no list, map, date or promise. */
 export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !ArrayBuffer.isView(value)
+  return Object.prototype.toString.call(value) === '[object Object]'
 }
 
 /** An options argument: `undefined` means none. */
@@ -83,12 +83,15 @@ export function optionsOf(value: unknown, name = 'options'): Record<string, unkn
  * and says which one may be meant.
  */
 export function flatten(options: Record<string, unknown>, table: readonly ParameterSpec[]): FlatOptions {
-  const flat: FlatOptions = {}
+  // Without a prototype every name is a plain key, `__proto__` too.
+  const flat: FlatOptions = Object.create(null)
   const groups = new Set(table.filter((s) => s.name.includes('.')).map((s) => s.name.split('.')[0]))
   const add = (name: string, value: unknown): void => {
     if (value === undefined) return
-    // An object without keys, as a matrix is to JavaScript, must not vanish under an unknown name.
-    if (groups.has(name) || (isObject(value) && Object.keys(value).length > 0)) {
+    // An object without keys, as a matrix is to JavaScript, must not vanish under an unknown name. There are no groups
+    // in groups.
+    const nests = !name.includes('.') && isObject(value) && Object.keys(value).length > 0
+    if (groups.has(name) || nests) {
       if (!isObject(value)) throw expected('an object', name, value)
       for (const [key, inner] of Object.entries(value)) add(`${name}.${key}`, inner)
       return
@@ -98,7 +101,7 @@ export function flatten(options: Record<string, unknown>, table: readonly Parame
     if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string')
       flat[name] = value
     // A value of no usable type under an unknown name: let the engine refuse the name.
-    else flat[name] = String(value)
+    else flat[name] = typeof value
   }
   for (const [key, value] of Object.entries(options)) add(key, value)
   return flat
@@ -117,6 +120,19 @@ export function flag(value: unknown, name: string, fallback: boolean): boolean {
   if (value === undefined) return fallback
   if (typeof value !== 'boolean') throw expected('true or false', name, value)
   return value
+}
+
+/** A value as JSON. */
+export function json(value: unknown, name: string): string {
+  let made: string | undefined
+  try {
+    made = JSON.stringify(value)
+  } catch (cause) {
+    // It has no end, or something in it is a BigInt.
+    throw Object.assign(expected('a JSON value', name, value), { cause })
+  }
+  if (made === undefined) throw expected('a JSON value', name, value)
+  return made
 }
 
 /** A text. */

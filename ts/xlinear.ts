@@ -23,6 +23,7 @@ import {
   flag,
   flatten,
   integer,
+  json,
   type OptionValue,
   only,
   optionsOf,
@@ -145,7 +146,7 @@ function trainInputs(options: Record<string, unknown>) {
     inputs: {
       ...(names && { labelNames: names }),
       ...(words && { featureNames: words }),
-      ...(metadata !== undefined && { metadata: JSON.stringify(metadata) }),
+      ...(metadata !== undefined && { metadata: json(metadata, 'metadata') }),
     },
     tree: optionalTree(labelTree, 'labelTree'),
     vectors: optionalCsr(labelVectors, 'labelVectors'),
@@ -282,7 +283,7 @@ export class XLinear {
    */
   predictOne(row: FeatureRow, options?: PredictParameters): RankedRow {
     const given = optionsOf(options)
-    const key = JSON.stringify(given)
+    const key = json(given, 'options')
     let searcher = this.#searchers.get(key)
     if (!searcher) {
       searcher = this.searcher(given)

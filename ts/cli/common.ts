@@ -48,7 +48,8 @@ export function assignment(text: string, before: FlatOptions = {}): FlatOptions 
  * number stays a text for the engine to refuse.
  */
 export function parse(pairs: FlatOptions, table: readonly ParameterSpec[]): Record<string, unknown> {
-  const nested: Record<string, unknown> = {}
+  // Without a prototype every name is a plain key, `__proto__` too.
+  const nested: Record<string, unknown> = Object.create(null)
   for (const [name, value] of Object.entries(pairs)) {
     const kind = table.find((spec) => spec.name === name)?.kind
     const text = String(value)
