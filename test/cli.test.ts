@@ -72,6 +72,11 @@ describe('the whole way', () => {
     expect(Object.keys(report.precision)).toEqual(['1', '3'])
     expect(report.precision[1]).toBeGreaterThan(0.95)
     expect(report.psp[1]).toBeGreaterThan(0)
+    const weighed = ['evaluate', '--pred', p, '--y', y, '--train-y', y]
+    const named = await json(...weighed, '--data-set', 'Amazon-670K')
+    const set = await json(...weighed, '--set', 'propensity.a=0.6', '--set', 'propensity.b=2.6')
+    expect(set).toEqual(named)
+    expect(named.psp[1]).not.toBe(report.psp[1])
 
     const timed = await json('bench', ...args, '--single', '--queries', '50')
     expect(timed).toMatchObject({ queries: 50, rounds: 3 })

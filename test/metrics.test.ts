@@ -73,6 +73,8 @@ describe('evaluate', () => {
     )
     await expectError(() => evaluate(scores, y, { propensity: {} } as never), 'INVALID_ARGUMENT', /trainY/)
     await expectError(() => evaluate(scores, y, { propensity: { trainY, c: 1 } } as never), 'UNKNOWN_OPTION')
+    const twice = { trainY, dataSet: 'Amazon-670K', a: 0.5 }
+    await expectError(() => evaluate(scores, y, { propensity: twice }), 'INVALID_ARGUMENT', /received both/)
     const broken = new Ranked({ ...ranked, indptr: new Uint32Array([0, 9, 5]) })
     await expectError(() => evaluate(broken, y), 'UNSORTED_INDICES', /falls from 9 to 5/)
   })

@@ -1,6 +1,6 @@
 // Measures of ranked predictions.
 
-import { expected } from './errors.js'
+import { AquilaError, expected } from './errors.js'
 import type { MetricParameters } from './generated/options.js'
 import { run } from './job.js'
 import { Csr, csrOf } from './matrix.js'
@@ -45,7 +45,10 @@ export interface Report {
 export interface PropensitySource {
   /** The labels of the training rows: their counts make the propensities. */
   trainY: Csr
-  /** Name of a public data set whose published constants are wanted; else `a` and `b` hold. */
+  /**
+   * Name of a public data set whose published constants are wanted, instead of `a` and `b`. Wikipedia and Amazon data
+   * sets have their own; for all others the defaults of `a` and `b` are the published ones.
+   */
   dataSet?: string | undefined
   /**
    * Exponent of the propensity model.
@@ -99,6 +102,11 @@ export async function evaluate(
       throw expected('an object', 'propensity', propensity)
     const { trainY, dataSet, ...constants } = propensity ?? {}
     only(constants, ['a', 'b'])
+    if (dataSet !== undefined && Object.values(constants).some((value) => value !== undefined))
+      throw new AquilaError(
+        'INVALID_ARGUMENT',
+        'Expected either propensity.dataSet or propensity.a and propensity.b but received both',
+      )
     const settings = {
       k: ranks(k),
       params: flatten(params, specs.metrics),

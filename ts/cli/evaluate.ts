@@ -1,10 +1,14 @@
 // aquila evaluate
 
 import type { Command } from 'commander'
+import { AquilaError } from '../errors.js'
 import { readNpz } from '../io.js'
+import type { Csr } from '../matrix.js'
 import { type AtK, evaluate, type Report } from '../metrics.js'
 import { type FlatOptions, specs } from '../options.js'
 import { assignment, counts, heavy, interruptible, parse, print } from './common.js'
+
+const OF_PROPENSITY = 'propensity.'
 
 interface Options {
   pred: string
@@ -27,18 +31,28 @@ const NAMES: [keyof Report, string][] = [
   ['macroF1', 'macro-F1'],
 ]
 
+/** The parameters of the propensities apart from the others. */
+function measured(set: Record<string, unknown>, trainY: Csr | undefined, dataSet: string | undefined) {
+  const own = Object.entries(set).filter(([name]) => name.startsWith(OF_PROPENSITY))
+  if (!trainY && (own.length > 0 || dataSet !== undefined))
+    throw new AquilaError(
+      'INVALID_ARGUMENT',
+      `Expected --train-y beside ${dataSet === undefined ? own[0]?.[0] : '--data-set'}: propensities come of it`,
+    )
+  const constants = own.map(([name, value]) => [name.slice(OF_PROPENSITY.length), value])
+  const others = Object.entries(set).filter(([name]) => !name.startsWith(OF_PROPENSITY))
+  const propensity = trainY && { trainY, dataSet, ...Object.fromEntries(constants) }
+  return { ...Object.fromEntries(others), propensity }
+}
+
 async function run(options: Options): Promise<void> {
   const { threads, k, json } = options
   await interruptible(async (signal) => {
     const call = { threads, signal }
     const [top, y] = [await readNpz(options.pred, call), await readNpz(options.y, call)]
     const trainY = options.trainY === undefined ? undefined : await readNpz(options.trainY, call)
-    const parameters = parse(options.set ?? {}, specs.metrics)
-    const propensity = trainY && {
-      trainY,
-      ...(options.dataSet && { dataSet: options.dataSet }),
-    }
-    const report = await evaluate(top, y, { k, propensity, ...parameters }, call)
+    const set = parse(options.set ?? {}, specs.metrics)
+    const report = await evaluate(top, y, { k, ...measured(set, trainY, options.dataSet) }, call)
     const lines = NAMES.flatMap(([key, name]): [string, string][] => {
       const at = report[key] as AtK | undefined
       return at ? k.map((n) => [`${name}@${n}`, `${(100 * (at[n] as number)).toFixed(2)} %`]) : []
@@ -59,6 +73,10 @@ export function addEvaluate(program: Command): void {
       .option('--train-y <file.npz>', 'labels of the training rows: adds the propensity-scored measures')
       .option('--data-set <name>', 'public data set whose propensity constants to use')
       .option('--k <list>', 'the ranks to measure at', counts, [1, 3, 5])
-      .option('--set <key=value>', 'a further parameter: unlabelled, floor', assignment),
+      .option(
+        '--set <key=value>',
+        'a further parameter: unlabelled, floor, propensity.a, propensity.b',
+        assignment,
+      ),
   ).action(run)
 }
