@@ -1,6 +1,6 @@
 // Whatever is wrong with a command, it ends with code 1, one clear line, and no file.
 
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeNpz } from 'aquila-xmc'
 import { beforeAll, expect, it } from 'vitest'
@@ -14,6 +14,7 @@ beforeAll(async () => {
   const other = problem({ rows: 500, labels: 50, seed: 3 })
   await writeNpz(otherX, other.x)
   await writeNpz(otherY, other.y)
+  writeFileSync(place('broken.json'), '{"aquilaTree": 1,')
 })
 
 const train = ['train', '--x', x, '--y', y, '--out', no]
@@ -21,6 +22,7 @@ const predict = ['predict', '--model', m, '--x', x]
 const group = ['group', '--x', x, '--rule', 'random:2', '--out', no]
 const grouped = ['--groups', y, '--bags', y]
 const assign = ['assign', '--x', x, ...grouped, '--out', no]
+const weighed = ['evaluate', '--pred', y, '--y', y, '--train-y', y]
 const refine = ['refine', '--x', x, ...grouped, '--out', no]
 
 const bad: [string, string[], RegExp][] = [
@@ -33,17 +35,31 @@ const bad: [string, string[], RegExp][] = [
   ['a foreign file', ['train', '--x', cliPath, '--y', y, '--out', no], /main\.js/],
   ['an unknown parameter', [...train, '--set', 'tree.maxLef=3'], /did you mean tree\.maxLeaf/],
   ['a wrong value', [...train, '--set', 'tree.maxLeaf=zero'], /an integer from 1 .* received "zero"/],
+  ['a parameter named as what every object has', [...train, '--set', '__proto__=1'], /__proto__/],
   ['a wrong pair', [...train, '--set', 'tree'], /key=value/],
   ['a wrong number', [...train, '--threads', 'two'], /integer/],
   ['wrong bytes', [...train, '--memory-limit', '2X'], /bytes/],
   ['too little memory', [...train, '--memory-limit', '1k'], /forecast/],
   ['a wrong shape', ['train', '--x', x, '--y', otherY, '--out', no], /600/],
+  ['no name to write to', ['train', '--x', x, '--y', y, '--out', ''], /a file name/],
+  ['a name of a folder', ['predict', '--model', m, '--x', x, '--out', `${no}/`], /is a folder/],
+  ['names that are not there', [...train, '--labels', place('none.txt')], /^aquila: \S+none\.txt: ENOENT/],
+  ['a folder of names', [...train, '--feature-names', dir], /^aquila: \S+: EISDIR/],
+  ['a broken tree', [...train, '--tree', place('broken.json')], /broken\.json: the tree is no readable JSON/],
   ['a folder to write to', ['train', '--x', x, '--y', y, '--out', dir], /./],
   ['no model', ['predict', '--model', x, '--x', x], /X\.npz/],
   ['a wrong matrix', ['predict', '--model', m, '--x', otherX], /170 columns but the model 140/],
   ['k of 0', [...predict, '--k', '0'], /integer/],
   ['predictions of another shape', ['evaluate', '--pred', x, '--y', y], /./],
   ['a wrong list', ['evaluate', '--pred', y, '--y', y, '--k', '1,a'], /integer/],
+  ['a data set of no use', ['evaluate', '--pred', y, '--y', y, '--data-set', 'Wiki10-31K'], /--train-y/],
+  ['constants of no use', ['evaluate', '--pred', y, '--y', y, '--set', 'propensity.a=1'], /--train-y/],
+  [
+    'constants twice',
+    [...weighed, '--data-set', 'Amazon-670K', '--set', 'propensity.b=1'],
+    /either propensity\.dataSet or .* but received both/,
+  ],
+  ['a wrong constant', [...weighed, '--set', 'propensity.a=-1'], /for propensity\.a but received -1/],
   ['a missing model', ['inspect', place('none')], /none/],
   ['a rule of no size', ['group', '--x', x, '--rule', 'random', '--out', no], /random:SIZE or kmeans/],
   ['a rule of size 0', ['group', '--x', x, '--rule', 'kmeans:0', '--out', no], /received kmeans:0/],
@@ -103,6 +119,20 @@ it.each(bad)('%s is one clear line', async (_, args, message) => {
   expect(said[0]).toMatch(/^aquila: /)
   expect(said[0]).toMatch(message)
   expect(existsSync(no)).toBe(false)
+})
+
+// Found out before the work, not after it: there is no training in these commands.
+it.runIf(existsSync('/dev/null'))('no file in the place to write to is told at once', async () => {
+  const { code, stderr } = await cli('train', '--x', place('none.npz'), '--y', y, '--out', '/dev/null')
+  expect([code, stderr]).toEqual([1, 'aquila: /dev/null: is no regular file\n'])
+})
+
+// Root may write everywhere.
+it.runIf((process.getuid?.() ?? 0) > 0)('a folder that may not be written to is told at once', async () => {
+  const folder = place('locked')
+  mkdirSync(folder, { mode: 0o555 })
+  const { code, stderr } = await cli('train', '--x', place('none.npz'), '--y', y, '--out', join(folder, 'm'))
+  expect([code, stderr]).toEqual([1, `aquila: ${join(folder, 'm')}: its folder may not be written to\n`])
 })
 
 it('shows the stack to those who ask', async () => {

@@ -4,7 +4,6 @@ import type { Command } from 'commander'
 import { assign as assignLabels } from '../eagle.js'
 import { writeNpz } from '../io.js'
 import {
-  checkTarget,
   embeddingOptions,
   type GroupedOptions,
   grouped,
@@ -14,6 +13,7 @@ import {
   peakMemory,
   print,
 } from './common.js'
+import { checkTarget } from './files.js'
 
 interface Options extends GroupedOptions {
   iterations: number

@@ -1,8 +1,6 @@
 // What the verbs share: values from the command line, output, the end of a failed command.
 
-import { readFile, stat } from 'node:fs/promises'
 import { constants } from 'node:os'
-import { dirname } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { AquilaError } from '../errors.js'
 import { Groups } from '../groups.js'
@@ -10,6 +8,7 @@ import { readNpy, readNpz, readXmc } from '../io.js'
 import { type Csr, Features } from '../matrix.js'
 import type { ParameterSpec } from '../native/binding.cjs'
 import { type CallOptions, type FlatOptions, type Progress, specs } from '../options.js'
+import { checkTarget } from './files.js'
 
 /** A whole number from the command line. */
 export function count(min: number): (text: string) => number {
@@ -157,25 +156,8 @@ export async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>
   }
 }
 
-/** Refuses a file that could not be written in the end, before any work is done for it. */
-export async function checkTarget(path: string | undefined): Promise<void> {
-  if (path === undefined) return
-  const folder = await stat(dirname(path)).catch(() => undefined)
-  if (!folder?.isDirectory()) throw new AquilaError('IO', `${path}: its folder does not exist`)
-  const there = await stat(path).catch(() => undefined)
-  if (there?.isDirectory()) throw new AquilaError('IO', `${path}: is a folder`)
-}
-
 /** What `--dense` is. */
 export const DENSE = 'dense block beside the sparse rows, or alone'
-
-/** Names from a file, one a line; none without a file. */
-export async function readNames(path: string | undefined): Promise<string[] | undefined> {
-  if (path === undefined) return undefined
-  const lines = (await readFile(path, 'utf8')).split(/\r?\n/)
-  if (lines.at(-1) === '') lines.pop()
-  return lines
-}
 
 /** Where rows come from. */
 export interface RowsOptions {

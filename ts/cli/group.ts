@@ -6,7 +6,8 @@ import type { AggregateParameters } from '../generated/options.js'
 import { Groups } from '../groups.js'
 import { readNpz, writeNpz } from '../io.js'
 import type { CallOptions } from '../options.js'
-import { checkTarget, count, heavy, interruptible, peakMemory, print } from './common.js'
+import { count, heavy, interruptible, peakMemory, print } from './common.js'
+import { checkTarget } from './files.js'
 
 interface Options {
   x: string

@@ -1,12 +1,12 @@
 // aquila inspect
 
-import { writeFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { AquilaError } from '../errors.js'
 import type { Leaf, Meanings, Telling } from '../meanings.js'
 import type { CallOptions } from '../options.js'
 import { XLinear } from '../xlinear.js'
-import { checkTarget, count, interruptible, print, readNames, size } from './common.js'
+import { count, interruptible, print, size } from './common.js'
+import { checkTarget, readNames, writeText } from './files.js'
 
 interface Options {
   verify?: boolean
@@ -104,7 +104,7 @@ async function inspect(path: string, options: Options): Promise<void> {
     await checkTarget(options.tree)
     using model = await XLinear.open(path, {}, { signal })
     if (options.verify) await model.verify({ signal })
-    if (options.tree !== undefined) await writeFile(options.tree, model.tree().toJson())
+    if (options.tree !== undefined) await writeText(options.tree, model.tree().toJson())
     if (options.label !== undefined || options.several) await meanings(model, options, { signal })
     else summary(path, model, options)
   })

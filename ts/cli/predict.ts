@@ -7,7 +7,6 @@ import type { Ranked } from '../ranked.js'
 import { XLinear } from '../xlinear.js'
 import {
   assignment,
-  checkTarget,
   count,
   DENSE,
   heavy,
@@ -18,6 +17,7 @@ import {
   type RowsOptions,
   readRows,
 } from './common.js'
+import { checkTarget } from './files.js'
 
 interface Options extends RowsOptions {
   model: string

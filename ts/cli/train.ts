@@ -1,6 +1,5 @@
 // aquila train
 
-import { readFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import { AquilaError } from '../errors.js'
 import type { Groups } from '../groups.js'
@@ -11,7 +10,6 @@ import { LabelTree } from '../tree.js'
 import { forecast, XLinear } from '../xlinear.js'
 import {
   assignment,
-  checkTarget,
   count,
   DENSE,
   heavy,
@@ -23,10 +21,10 @@ import {
   progress,
   type RowsOptions,
   readGroups,
-  readNames,
   readRows,
   size,
 } from './common.js'
+import { checkTarget, readNames, readText } from './files.js'
 
 interface Options extends RowsOptions {
   y?: string
@@ -68,6 +66,17 @@ async function readLabels(options: Options, y: Csr | undefined, call: CallOption
   return { y: labels }
 }
 
+/** A tree from a file, whose name stands in what is wrong with it. */
+async function readTree(path: string): Promise<LabelTree> {
+  const text = await readText(path)
+  try {
+    return LabelTree.fromJson(text)
+  } catch (error) {
+    if (!(error instanceof AquilaError)) throw error
+    throw new AquilaError(error.code, `${path}: ${error.message}`, { cause: error })
+  }
+}
+
 async function train(options: Options): Promise<void> {
   const { threads, seed, memoryLimit, json } = options
   await interruptible(async (signal) => {
@@ -78,8 +87,7 @@ async function train(options: Options): Promise<void> {
     const { x } = data
     const table = 'y' in known ? specs.train : [...specs.groups, ...specs.train]
     const parameters = parse(options.set ?? {}, table)
-    const labelTree =
-      options.tree === undefined ? undefined : LabelTree.fromJson(await readFile(options.tree, 'utf8'))
+    const labelTree = options.tree === undefined ? undefined : await readTree(options.tree)
     const [labelNames, featureNames] = await Promise.all([
       readNames(options.labels),
       readNames(options.featureNames),
