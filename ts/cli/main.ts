@@ -35,9 +35,12 @@ for (const add of [
 
 // Whoever reads what we print may have seen enough, as `head` has: no error of ours.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
-  process.exit(0)
+  if (error.code === 'EPIPE') process.exit(0)
+  fail(new Error(`the output cannot be written: ${error.message}`))
+  process.exit()
 })
+// Nor does work end because nobody listens to how far it has come.
+process.stderr.on('error', () => {})
 
 try {
   await program.parseAsync()
