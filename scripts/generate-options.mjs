@@ -21,8 +21,7 @@ const plain = (value) => {
 
 function field(spec, name, indent) {
   const lines = [spec.doc]
-  if (spec.kind === 'integer' || (spec.kind === 'number' && Math.abs(spec.min) < 1e38))
-    lines.push(`Takes ${spec.takes}.`)
+  if (spec.kind === 'integer' || spec.kind === 'number') lines.push(`Takes ${spec.takes}.`)
   lines.push(`@defaultValue ${plain(spec.default)}`)
   const doc = lines.map((line) => `${indent} * ${line.replaceAll('*/', '*\\/')}`).join('\n')
   return `${indent}/**\n${doc}\n${indent} */\n${indent}${name}?: ${type(spec)} | undefined\n`

@@ -413,6 +413,12 @@ describe('options', () => {
       'INVALID_ARGUMENT',
       /options/,
     )
+    for (const floor of [Number.NaN, Number.NEGATIVE_INFINITY, '0'])
+      await expectError(
+        () => model.predict(data.x, { floor } as never),
+        'INVALID_ARGUMENT',
+        /^Expected a finite number for floor but received/,
+      )
     await expectError(() => model.searcher({ scores: 'best' as never }), 'INVALID_ARGUMENT', /l3-hinge/)
     await expectError(() => model.predict(data.x, {}, { thread: 1 } as never), 'UNKNOWN_OPTION', /thread/)
     await expectError(
@@ -472,7 +478,7 @@ describe('memory', () => {
     await expectError(
       () => XLinear.train(data.x, data.y, {}, { memoryLimit: 1000 }),
       'MEMORY_LIMIT',
-      /forecast/,
+      /forecast to need [\d.]+ kB, more than the limit of 1 kB: raise/,
     )
     await expectError(() => forecast(data.x, data.y, { tree: { x: 1 } } as never), 'UNKNOWN_OPTION')
   })

@@ -95,9 +95,8 @@ impl Control {
         if self.memory_limit > 0 && forecast > self.memory_limit {
             fail!(
                 MemoryLimit,
-                "{what} is forecast to need {} MB, more than the limit of {} MB: raise the limit, {cure}",
-                forecast.div_ceil(1 << 20),
-                self.memory_limit >> 20
+                "{what} is forecast to need {}: raise the limit, {cure}",
+                beyond(forecast.into(), self.memory_limit)
             );
         }
         Ok(())
@@ -121,5 +120,35 @@ impl Control {
                 Error::new(ErrorCode::Internal, format!("cannot start {} threads: {e}", self.thread_count()))
             })?;
         Ok(pool.install(work))
+    }
+}
+
+/// Bytes beside the limit that they pass, as a person reads them: rounded apart, so that near ones do not read alike.
+pub(crate) fn beyond(bytes: u128, limit: u64) -> String {
+    let size = |bytes: f64, round: fn(f64) -> f64| {
+        let mut units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")].into_iter();
+        match units.find(|(unit, _)| bytes >= *unit) {
+            Some((unit, name)) => format!("{} {name}", round(bytes / unit * 10.0) / 10.0),
+            None => format!("{bytes} bytes"),
+        }
+    };
+    format!("{}, more than the limit of {}", size(bytes as f64, f64::ceil), size(limit as f64, f64::floor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beyond;
+
+    #[test]
+    fn sizes_have_fitting_units_and_stay_apart() {
+        for (bytes, limit, text) in [
+            (1001, 1000, "1.1 kB, more than the limit of 1 kB"),
+            (326_210, 1024, "326.3 kB, more than the limit of 1 kB"),
+            (2_000_000_001, 2_000_000_000, "2.1 GB, more than the limit of 2 GB"),
+            (7, 3, "7 bytes, more than the limit of 3 bytes"),
+            (u128::from(u64::MAX), 1 << 30, "18446744.1 TB, more than the limit of 1 GB"),
+        ] {
+            assert_eq!(beyond(bytes, limit), text);
+        }
     }
 }

@@ -53,6 +53,10 @@ impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Integer { min, max } => write!(f, "an integer from {min} to {max}"),
+            // The outermost numbers of f32 stand for "no bound": their digits would tell a reader nothing.
+            Self::Number { min, max } if *min <= f64::from(f32::MIN) && *max >= f64::from(f32::MAX) => {
+                f.write_str("a finite number")
+            }
             Self::Number { min, max } if *max == f64::MAX => write!(f, "a number of at least {min}"),
             Self::Number { min, max } => write!(f, "a number from {min} to {max}"),
             Self::Bool => f.write_str("true or false"),

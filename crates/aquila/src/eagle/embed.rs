@@ -8,7 +8,7 @@ use super::assign::AssignParams;
 use super::forecast;
 use super::groups::Groups;
 use super::tasks::{each_label, matrix};
-use crate::control::Control;
+use crate::control::{Control, beyond};
 use crate::data::{Csr, Dense, Features};
 use crate::error::{Result, fail};
 use crate::params::Params;
@@ -41,10 +41,8 @@ pub fn dense_allowed(labels: usize, features: usize, control: &Control) -> Resul
     if bytes > u128::from(limit) {
         fail!(
             MemoryLimit,
-            "{labels} dense embeddings of {features} features need {} MB, more than the limit of {} MB: raise the \
-             limit, or take sparse ones",
-            bytes.div_ceil(1 << 20),
-            limit >> 20
+            "{labels} dense embeddings of {features} features need {}: raise the limit, or take sparse ones",
+            beyond(bytes, limit)
         );
     }
     Ok(())
