@@ -8,6 +8,8 @@ pub(crate) mod aligned;
 pub(crate) mod bytes;
 pub mod dcd;
 pub mod halves;
+// Where no vector form is compiled, nobody asks for halves or pairs.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod lanes;
 mod map;
 pub(crate) mod pairs;
