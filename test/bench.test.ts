@@ -19,6 +19,29 @@ function labels(rows: number[][]) {
   return { indptr, indices: rows.flat() }
 }
 
+interface Made {
+  indptr: Uint32Array
+  indices: Uint32Array
+  values: Float32Array
+  rows: number
+  cols: number
+}
+
+/** Every row has entries, ascending and within the columns. */
+function expectRows(...matrices: Made[]): void {
+  for (const { indptr, indices, rows, cols } of matrices)
+    for (let i = 0; i < rows; i++) {
+      const row = [...indices.subarray(indptr[i], indptr[i + 1])]
+      expect(row.length).toBeGreaterThan(0)
+      expect(row.every((id, n) => id < cols && (n === 0 || id > (row[n - 1] as number)))).toBe(true)
+    }
+}
+
+/** The first row is scaled to length 1. */
+function expectLengthOne({ values, indptr }: Made): void {
+  expect(Math.hypot(...values.subarray(0, indptr[1]))).toBeCloseTo(1, 5)
+}
+
 describe('the scorer', () => {
   it('agrees with cases counted by hand', () => {
     // Right at ranks 1 and 3; right at rank 2 of a list of two; no labels; all wrong.
@@ -254,14 +277,8 @@ describe('the crowd', () => {
     const { x, y } = crowd({ samples: 200, labels: 50 })
     expect(crowd({ samples: 200, labels: 50 })).toEqual({ x, y })
     expect(crowd({ samples: 200, labels: 50, seed: 1 }).x.indices).not.toEqual(x.indices)
-    for (const { indptr, indices, rows, cols } of [x, y])
-      for (let i = 0; i < rows; i++) {
-        const row: number[] = Array.from(indices.subarray(indptr[i], indptr[i + 1]))
-        expect(row.length).toBeGreaterThan(0)
-        expect(row.every((id, n) => id < cols && (n === 0 || id > (row[n - 1] as number)))).toBe(true)
-      }
-    const length = x.values.subarray(0, x.indptr[1]).reduce((sum: number, v: number) => sum + v * v, 0)
-    expect(length).toBeCloseTo(1, 5)
+    expectRows(x, y)
+    expectLengthOne(x)
   })
 })
 
@@ -284,14 +301,8 @@ describe('the generator', () => {
       labels,
       testRows,
     ])
-    for (const { indptr, indices, rows, cols } of [x, y, small.tst.x, small.tst.y])
-      for (let i = 0; i < rows; i++) {
-        const row: number[] = Array.from(indices.subarray(indptr[i], indptr[i + 1]))
-        expect(row.length).toBeGreaterThan(0)
-        expect(row.every((id, n) => id < cols && (n === 0 || id > (row[n - 1] as number)))).toBe(true)
-      }
-    const length = x.values.subarray(0, x.indptr[1]).reduce((sum: number, v: number) => sum + v * v, 0)
-    expect(length).toBeCloseTo(1, 5)
+    expectRows(x, y, small.tst.x, small.tst.y)
+    expectLengthOne(x)
   })
 })
 
