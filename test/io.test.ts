@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import {
@@ -8,6 +8,7 @@ import {
   readNpy,
   readNpz,
   readXmc,
+  writeLibsvm,
   writeNpy,
   writeNpz,
   writeXmc,
@@ -53,6 +54,36 @@ describe('files', () => {
     writeFileSync(place('a.svm'), '0,2 1:0.5 3:2\n1 1:1\n')
     const { x, y } = await readLibsvm(place('a.svm'), { oneBased: true, features: 9, labels: 4 })
     expect([x.rows, x.cols, y.cols, x.row(0).indices[1]]).toEqual([2, 9, 4, 2])
+  })
+
+  it('round trips through LIBSVM text, plain and gzip', async () => {
+    const { x, y } = problem({ rows: 50 })
+    const sizes = { features: x.cols, labels: y.cols }
+    for (const name of ['b.svm', 'b.svm.gz'])
+      for (const oneBased of [true, false]) {
+        await writeLibsvm(place(name), x, y, { oneBased })
+        const back = await readLibsvm(place(name), { oneBased, ...sizes })
+        expect(back.x.toArrays()).toEqual(x.toArrays())
+        expect(back.y.toArrays()).toEqual(y.toArrays())
+      }
+    const blank = [matrix([[]], 1), matrix([[]], 1)] as const
+    await expectError(
+      () => writeLibsvm(place('no.svm'), ...blank),
+      'UNSUPPORTED',
+      /no\.svm: row 0 has neither/,
+    )
+    await expectError(() => writeLibsvm(place('no.svm'), x, y, { base: 1 } as never), 'UNKNOWN_OPTION')
+    expect(existsSync(place('no.svm'))).toBe(false)
+  })
+
+  it('packs arrays where the name says so', async () => {
+    const { x } = problem({ rows: 50 })
+    await writeNpz(place('x.npz.gz'), x)
+    await writeNpy(place('d.npy.gz'), Dense.from({ rows: 1, cols: 2, values: new Float32Array([1, 2]) }))
+    for (const name of ['x.npz.gz', 'd.npy.gz'])
+      expect([...readFileSync(place(name)).subarray(0, 2)]).toEqual([0x1f, 0x8b])
+    expect((await readNpz(place('x.npz.gz'))).toArrays()).toEqual(x.toArrays())
+    expect([...(await readNpy(place('d.npy.gz'))).toArray()]).toEqual([1, 2])
   })
 
   it('names file, line and fault', async () => {

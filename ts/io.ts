@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url'
 import { expected } from './errors.js'
 import { run } from './job.js'
-import { Csr, csrOf, Dense, Features } from './matrix.js'
+import { Csr, csrOf, Dense, type Features, featuresOf } from './matrix.js'
 import { native } from './native.js'
 import { type CallOptions, flag, integer, only, optionsOf } from './options.js'
 
@@ -65,12 +65,43 @@ export async function readLibsvm(
   return { x: Csr.wrap(x), y: Csr.wrap(y) }
 }
 
-/** Reads a sparse matrix that `scipy.sparse.save_npz` wrote. Rows are sorted, duplicates summed. */
+/** How to write LIBSVM text. */
+export interface WriteLibsvmOptions {
+  /**
+   * Count feature ids from 1, as LIBSVM's own files do. Label ids count from 0 in either case.
+   * @defaultValue `false`
+   */
+  oneBased?: boolean | undefined
+}
+
+/**
+ * Writes rows and labels as LIBSVM text; gzip where the name ends in `.gz`. The format has neither the sizes of the
+ * matrices, nor weights of labels, nor rows without labels and features: the latter two are refused.
+ */
+export async function writeLibsvm(
+  path: PathLike,
+  x: Csr | Features,
+  y: Csr,
+  options?: WriteLibsvmOptions,
+  call?: CallOptions,
+): Promise<void> {
+  await run(call, writeLibsvm, (control) => {
+    const given = optionsOf(options)
+    only(given, ['oneBased'])
+    const oneBased = flag(given.oneBased, 'oneBased', false)
+    return native.writeLibsvm(pathOf(path), featuresOf(x, 'x'), csrOf(y, 'y'), oneBased, control)
+  })
+}
+
+/**
+ * Reads a sparse matrix that `scipy.sparse.save_npz` wrote; gzip where the name ends in `.gz`. Rows are sorted,
+ * duplicates summed.
+ */
 export async function readNpz(path: PathLike, call?: CallOptions): Promise<Csr> {
   return Csr.wrap(await run(call, readNpz, (control) => native.readNpz(pathOf(path), control)))
 }
 
-/** Reads a dense matrix that `numpy.save` wrote. */
+/** Reads a dense matrix that `numpy.save` wrote; gzip where the name ends in `.gz`. */
 export async function readNpy(path: PathLike, call?: CallOptions): Promise<Dense> {
   return Dense.wrap(await run(call, readNpy, (control) => native.readNpy(pathOf(path), control)))
 }
@@ -84,7 +115,10 @@ export interface WriteNpzOptions {
   compressed?: boolean | undefined
 }
 
-/** Writes a sparse matrix so that `scipy.sparse.load_npz` reads it. The file appears whole or not at all. */
+/**
+ * Writes a sparse matrix so that `scipy.sparse.load_npz` reads it; gzip of that where the name ends in `.gz`. The file
+ * appears whole or not at all.
+ */
 export async function writeNpz(
   path: PathLike,
   matrix: Csr,
@@ -99,7 +133,10 @@ export async function writeNpz(
   })
 }
 
-/** Writes a dense matrix so that `numpy.load` reads it. The file appears whole or not at all. */
+/**
+ * Writes a dense matrix so that `numpy.load` reads it; gzip of that where the name ends in `.gz`. The file appears whole
+ * or not at all.
+ */
 export async function writeNpy(path: PathLike, matrix: Dense, call?: CallOptions): Promise<void> {
   await run(call, writeNpy, (control) => {
     if (!(matrix instanceof Dense)) throw expected('a Dense', 'matrix', matrix)
@@ -110,7 +147,6 @@ export async function writeNpy(path: PathLike, matrix: Dense, call?: CallOptions
 /** Writes rows and labels as Extreme Classification Repository text; gzip where the name ends in `.gz`. */
 export async function writeXmc(path: PathLike, x: Csr | Features, y: Csr, call?: CallOptions): Promise<void> {
   await run(call, writeXmc, (control) => {
-    const rows = x instanceof Features ? x.native : csrOf(x, 'x')
-    return native.writeXmc(pathOf(path), rows, csrOf(y, 'y'), control)
+    return native.writeXmc(pathOf(path), featuresOf(x, 'x'), csrOf(y, 'y'), control)
   })
 }

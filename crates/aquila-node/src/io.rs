@@ -69,6 +69,21 @@ pub fn write_xmc<'env>(
     job::run(env, "write", control, work, |_, ()| Ok(()))
 }
 
+/// Writes LIBSVM text, gzip where the name ends in `.gz`.
+#[napi(catch_unwind, ts_return_type = "Promise<void>")]
+pub fn write_libsvm<'env>(
+    env: &'env Env,
+    path: String,
+    x: &Matrix,
+    y: &Matrix,
+    one_based: bool,
+    control: &mut Control,
+) -> Result<Object<'env>> {
+    let (x, y) = (x.features()?, y.features()?);
+    let work = move |_: &aquila::Control| data::write_libsvm(path, &x.as_csr(), y.sparse(), one_based);
+    job::run(env, "write", control, work, |_, ()| Ok(()))
+}
+
 /// Reads a sparse matrix that SciPy saved.
 #[napi(catch_unwind, ts_return_type = "Promise<Matrix>")]
 pub fn read_npz<'env>(env: &'env Env, path: String, control: &mut Control) -> Result<Object<'env>> {

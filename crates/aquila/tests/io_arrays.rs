@@ -3,7 +3,7 @@
 use aquila::data::{read_npy, read_npz, write_npy, write_npz};
 use aquila::{Csr, Dense, Error, ErrorCode};
 use proptest::prelude::*;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,6 +25,18 @@ fn refused<T: std::fmt::Debug>(result: Result<T, Error>, code: ErrorCode, parts:
     for part in parts {
         assert!(error.message().contains(part), "no {part:?} in: {error}");
     }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(bytes).unwrap();
+    packed.finish().unwrap()
+}
+
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut out).unwrap();
+    out
 }
 
 /// An array file, put together independently of the writer.
@@ -259,7 +271,12 @@ proptest! {
         prop_assert_eq!(read_npz(&path).unwrap(), matrix.clone());
         let bytes = std::fs::read(&path).unwrap();
         write_npz(&path, &matrix, compressed).unwrap();
-        prop_assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        prop_assert_eq!(&std::fs::read(&path).unwrap(), &bytes);
+        let packed = folder.path().join("a.npz.gz");
+        write_npz(&packed, &matrix, compressed).unwrap();
+        prop_assert_eq!(read_npz(&packed).unwrap(), matrix.clone());
+        std::fs::write(&packed, gzip(&bytes)).unwrap();
+        prop_assert_eq!(read_npz(&packed).unwrap(), matrix);
     }
 
     #[test]
@@ -269,8 +286,27 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.npy");
         write_npy(&path, &dense).unwrap();
-        prop_assert_eq!(read_npy(&path).unwrap(), dense);
+        prop_assert_eq!(&read_npy(&path).unwrap(), &dense);
+        let packed = folder.path().join("b.npy.gz");
+        write_npy(&packed, &dense).unwrap();
+        prop_assert_eq!(unpacked(&std::fs::read(&packed).unwrap()), std::fs::read(&path).unwrap());
+        prop_assert_eq!(read_npy(&packed).unwrap(), dense);
     }
+}
+
+#[test]
+fn gzip_is_told_by_name_and_checked() {
+    let array = npy(1, "<f4", false, "(2,)", &1f32.to_le_bytes().repeat(2));
+    let packed = gzip(&array);
+    assert_eq!(read_npy(file("a.npy.GZ", &packed).path).unwrap().values(), [1.0, 1.0]);
+    for end in 0..packed.len() {
+        refused(read_npy(file("a.npy.gz", &packed[..end]).path), ErrorCode::Parse, &["a.npy.gz", "gzip"]);
+        refused(read_npz(file("a.npz.gz", &packed[..end]).path), ErrorCode::Parse, &["a.npz.gz", "gzip"]);
+    }
+    refused(read_npy(file("a.npy.gz", &array).path), ErrorCode::Parse, &["gzip"]);
+    refused(read_npy(file("a.npy", &packed).path), ErrorCode::Parse, &["magic"]);
+    let zeros = npy(1, "<f4", false, "(40000000,)", &vec![0; 160_000_000]);
+    refused(read_npy(file("a.npy.gz", gzip(&zeros)).path), ErrorCode::Parse, &["unpack the file first"]);
 }
 
 /// Runs Python with numpy and scipy, where there is one.

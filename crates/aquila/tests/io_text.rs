@@ -1,6 +1,6 @@
 //! Text files against a naive reader, for any thread count; every fault with its code, file and line.
 
-use aquila::data::{Dataset, LibsvmOptions, Source, read_libsvm, read_xmc, write_xmc};
+use aquila::data::{Dataset, LibsvmOptions, Source, read_libsvm, read_xmc, write_libsvm, write_xmc};
 use aquila::{Csr, Error, ErrorCode};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -113,6 +113,20 @@ proptest! {
         prop_assert_eq!(bits(&again.x), bits(&x));
         prop_assert_eq!((again.x, again.y), (x, y));
         prop_assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn writes_libsvm_that_it_reads(table in prop::collection::vec(row(), 0..30), packed: bool, one_based: bool) {
+        let some = |(labels, features): &NaiveRow| !(labels.is_empty() && features.is_empty());
+        let table: Vec<NaiveRow> = table.into_iter().filter(some).collect();
+        let (x, y) = matrices(&table);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(if packed { "a.svm.gz" } else { "a.svm" });
+        write_libsvm(&path, &x, &y, one_based).unwrap();
+        prop_assert_eq!(Source::open(&path).unwrap().is_gzip(), packed);
+        let options = LibsvmOptions { one_based, features: Some(3000), labels: Some(40) };
+        let again = read_libsvm(&path, 2, options).unwrap();
+        prop_assert_eq!((again.x, again.y), (x, y));
     }
 }
 
@@ -308,6 +322,14 @@ fn what_cannot_be_written() {
     refused(write_xmc(&path, &x, &y).unwrap_err(), ErrorCode::ShapeMismatch, &["1 rows", "2"]);
     let x = Csr::new(2, 1, vec![0, 0, 0], vec![], vec![]).unwrap();
     refused(write_xmc(&path, &x, &y).unwrap_err(), ErrorCode::InvalidArgument, &["label 2 of row 1", "0.5"]);
+    let ones = Csr::new(2, 3, vec![0, 1, 1], vec![2], vec![1.0]).unwrap();
+    let blank = write_libsvm(&path, &x, &ones, true).unwrap_err();
+    refused(blank, ErrorCode::Unsupported, &["row 1 has neither labels nor features", "drop the row"]);
+    refused(
+        write_libsvm(&path, &x, &y, true).unwrap_err(),
+        ErrorCode::InvalidArgument,
+        &["label 2 of row 1"],
+    );
     let lost = folder.path().join("no/such/a.txt");
     refused(write_xmc(&lost, &x, &x).unwrap_err(), ErrorCode::Io, &["a.txt"]);
     refused(write_xmc(folder.path(), &x, &x).unwrap_err(), ErrorCode::Io, &["no regular file"]);

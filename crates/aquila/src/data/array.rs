@@ -1,7 +1,7 @@
 //! NumPy's array format: the header, and elements read as the numbers we keep.
 
 use crate::error::{Error, ErrorCode, Result, fail};
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 /// NumPy itself writes some hundred bytes and refuses more than 10,000.
 const LONGEST_HEADER: u32 = 64 << 10;
@@ -335,6 +335,21 @@ pub(super) fn header_bytes(descr: &str, shape: &str) -> Vec<u8> {
     out.resize(whole - 1, b' ');
     out.push(b'\n');
     out
+}
+
+/// Writes elements in blocks: a call through `dyn Write` for each would cost more than the rest.
+pub(super) fn in_blocks<T>(
+    out: &mut dyn Write,
+    items: &[T],
+    put: impl Fn(&mut Vec<u8>, &T) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut block = Vec::new();
+    for part in items.chunks(8192) {
+        block.clear();
+        part.iter().try_for_each(|item| put(&mut block, item))?;
+        out.write_all(&block)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 use super::grammar::Grammar;
 use super::lines::{Dataset, Lines, WINDOW, read_rows};
+use super::stored::write_by_name;
+use super::{Csr, text};
 use crate::error::{Result, fail};
 use std::path::Path;
 
@@ -58,4 +60,38 @@ pub fn read_libsvm(path: impl AsRef<Path>, threads: usize, options: LibsvmOption
     let features = options.features.unwrap_or_else(|| size(&rows.features));
     let labels = options.labels.unwrap_or_else(|| size(&rows.labels));
     Ok(rows.into_dataset(features, labels))
+}
+
+/// Writes features and labels as LIBSVM text, gzip where the name ends in `.gz`; features count from 1 where
+/// `one_based`.
+///
+/// The file appears whole or not at all, and reading it back with the sizes of both matrices gives the same rows. The
+/// format holds neither values of labels nor a row without labels and features: both are refused.
+///
+/// ```
+/// # fn main() -> Result<(), aquila::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("train.svm");
+/// use aquila::Csr;
+/// use aquila::data::write_libsvm;
+///
+/// let x = Csr::new(1, 3, vec![0, 2], vec![0, 2], vec![0.5, -1.0])?;
+/// let y = Csr::new(1, 2, vec![0, 1], vec![1], vec![1.0])?;
+/// write_libsvm(&path, &x, &y, true)?;
+/// assert_eq!(std::fs::read_to_string(&path).unwrap(), "1 1:0.5 3:-1\n");
+/// # Ok(())
+/// # }
+/// ```
+pub fn write_libsvm(path: impl AsRef<Path>, x: &Csr, y: &Csr, one_based: bool) -> Result<()> {
+    let path = path.as_ref();
+    text::check(path, x, y)?;
+    if let Some(row) = (0..x.rows()).find(|i| x.row(*i).is_empty() && y.row(*i).is_empty()) {
+        fail!(
+            Unsupported,
+            "{}: row {row} has neither labels nor features, and a blank line is no row in this format: drop the row, or \
+             write Extreme Classification Repository text",
+            path.display()
+        );
+    }
+    write_by_name(path, |file| text::write_rows(file, x, y, u64::from(one_based)))
 }

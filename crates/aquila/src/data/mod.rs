@@ -6,9 +6,9 @@
 //! | file | read | write |
 //! |---|---|---|
 //! | Extreme Classification Repository text, plain or gzip | [`read_xmc`] | [`write_xmc`] |
-//! | LIBSVM text, plain or gzip | [`read_libsvm`] | |
-//! | NumPy arrays, `.npy` | [`read_npy`] | [`write_npy`] |
-//! | SciPy sparse matrices, `.npz` | [`read_npz`] | [`write_npz`] |
+//! | LIBSVM text, plain or gzip | [`read_libsvm`] | [`write_libsvm`] |
+//! | NumPy arrays, `.npy`, plain or gzip | [`read_npy`] | [`write_npy`] |
+//! | SciPy sparse matrices, `.npz`, plain or gzip | [`read_npz`] | [`write_npz`] |
 //!
 //! Readers check every byte they use: a broken or foreign file ends in a coded error that names the file and the
 //! line or member, before memory is taken for what the file only claims to hold. Writers go through
@@ -26,6 +26,8 @@ mod npy;
 mod npz;
 mod number;
 mod source;
+mod stored;
+mod text;
 mod xmc;
 mod zip;
 
@@ -33,7 +35,7 @@ pub use atomic::write_atomically;
 pub use csr::{Csr, Row};
 pub use dense::Dense;
 pub use features::{FeatureRow, Features};
-pub use libsvm::{LibsvmOptions, read_libsvm};
+pub use libsvm::{LibsvmOptions, read_libsvm, write_libsvm};
 pub use lines::Dataset;
 pub use npy::{read_npy, write_npy};
 pub use npz::{read_npz, write_npz};

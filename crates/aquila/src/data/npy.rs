@@ -1,23 +1,13 @@
 //! NumPy's `.npy` files.
 
-use super::array::{Header, header_bytes, reserve};
-use super::{Dense, write_atomically};
-use crate::error::{Error, Result, fail};
-use std::fs::File;
+use super::Dense;
+use super::array::{Header, header_bytes, in_blocks, reserve};
+use super::stored::{Stored, write_by_name};
+use crate::error::{Result, fail};
 use std::io::{BufReader, Write};
 use std::path::Path;
 
-/// Opens a file whose length is known: the measure of what its headers may claim.
-pub(super) fn open_regular(path: &Path) -> Result<(File, u64)> {
-    let file = File::open(path).map_err(|e| Error::io(path, &e))?;
-    let meta = file.metadata().map_err(|e| Error::io(path, &e))?;
-    if !meta.is_file() {
-        fail!(Io, "{}: no regular file: array files are read from disk only", path.display());
-    }
-    Ok((file, meta.len()))
-}
-
-/// Reads a `.npy` file of one or two dimensions as dense rows.
+/// Reads a `.npy` file of one or two dimensions as dense rows; gzip where the name ends in `.gz`.
 ///
 /// An array of one dimension becomes one column, a single number a 1 x 1 matrix. Floats of 2, 4 or 8 bytes, integers
 /// and bools of either byte order and memory order are read and rounded to f32.
@@ -37,11 +27,11 @@ pub(super) fn open_regular(path: &Path) -> Result<(File, u64)> {
 /// ```
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Dense> {
     let path = path.as_ref();
-    let (file, length) = open_regular(path)?;
-    read(BufReader::new(file), length).map_err(|e| e.at(path.display()))
+    let (file, length) = Stored::open(path)?;
+    read(BufReader::new(&file), length).map_err(|e| e.at(path.display()))
 }
 
-fn read(mut input: BufReader<File>, length: u64) -> Result<Dense> {
+fn read(mut input: BufReader<&Stored>, length: u64) -> Result<Dense> {
     let header = Header::read(&mut input, length)?;
     let (rows, cols) = match header.shape[..] {
         [] => (1, 1),
@@ -60,10 +50,11 @@ fn read(mut input: BufReader<File>, length: u64) -> Result<Dense> {
     Dense::new(rows, cols, by_rows)
 }
 
-/// Writes dense rows as a `.npy` file of little-endian f32. The file appears whole or not at all.
+/// Writes dense rows as a `.npy` file of little-endian f32, gzip where the name ends in `.gz`. The file appears whole or
+/// not at all.
 pub fn write_npy(path: impl AsRef<Path>, dense: &Dense) -> Result<()> {
-    write_atomically(path, |file| {
+    write_by_name(path.as_ref(), |file| {
         file.write_all(&header_bytes("<f4", &format!("({}, {})", dense.rows(), dense.cols())))?;
-        dense.values().iter().try_for_each(|v| file.write_all(&v.to_le_bytes()))
+        in_blocks(file, dense.values(), |out, v| out.write_all(&v.to_le_bytes()))
     })
 }

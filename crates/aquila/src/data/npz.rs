@@ -1,11 +1,12 @@
 //! Sparse matrices as `scipy.sparse.save_npz` writes them: a zip file with an array for each part.
 
-use super::array::{Header, Kind, fill, header_bytes, reserve};
-use super::npy::open_regular;
+use super::array::{Header, Kind, fill, header_bytes, in_blocks, reserve};
+use super::source::is_gzip_name;
+use super::stored::{Stored, write_by_name};
 use super::zip::{Zip, ZipWriter};
 use super::{Csr, write_atomically};
 use crate::error::{Result, fail};
-use std::io::{self, Read, Write};
+use std::io::{self, Cursor, Read, Seek, Write};
 use std::path::Path;
 
 /// Rows that a file by columns or by entries may always have, and beyond which each must be worth an entry. Such a
@@ -14,7 +15,7 @@ const FREE_ROWS: usize = 16 << 20;
 /// Rows for each entry beyond [`FREE_ROWS`].
 const ROWS_PER_ENTRY: usize = 64;
 
-/// Reads a sparse matrix in CSR, CSC or COO form, stored or deflated.
+/// Reads a sparse matrix in CSR, CSC or COO form, stored or deflated; gzip where the name ends in `.gz`.
 ///
 /// Values of any real type are rounded to f32. Unsorted columns are sorted and duplicates summed, the meaning scipy
 /// gives them; explicit zeros stay. Every member's checksum is verified.
@@ -34,7 +35,7 @@ const ROWS_PER_ENTRY: usize = 64;
 /// ```
 pub fn read_npz(path: impl AsRef<Path>) -> Result<Csr> {
     let path = path.as_ref();
-    let (file, length) = open_regular(path)?;
+    let (file, length) = Stored::open(path)?;
     let read = || {
         let zip = Zip::open(file, length)?;
         match read_format(&zip)?.as_str() {
@@ -206,56 +207,62 @@ fn check_rows(rows: usize, entries: usize) -> Result<()> {
     Ok(())
 }
 
-/// Writes a CSR matrix so that `scipy.sparse.load_npz` reads it, deflated where `compressed`.
+/// Writes a CSR matrix so that `scipy.sparse.load_npz` reads it, deflated where `compressed` and gzip where the name
+/// ends in `.gz`.
 ///
 /// Indices are written as int32 where everything fits, else as int64; values as float32. The file appears whole or
 /// not at all, and equal matrices give equal bytes.
 pub fn write_npz(path: impl AsRef<Path>, matrix: &Csr, compressed: bool) -> Result<()> {
-    let largest = matrix.nnz().max(matrix.rows()).max(matrix.cols());
-    let narrow = i32::try_from(largest).is_ok();
-    let descr = if narrow { "<i4" } else { "<i8" };
-    let put = |out: &mut dyn Write, number: u64| match narrow {
-        true => out.write_all(&(number as u32).to_le_bytes()),
-        false => out.write_all(&number.to_le_bytes()),
-    };
-    write_atomically(path, |file| {
-        let mut zip = ZipWriter::new(file, compressed);
-        zip.member("indices.npy", |out| {
-            array(out, descr, matrix.nnz(), matrix.indices(), |out, j| put(out, u64::from(*j)))
-        })?;
-        zip.member("indptr.npy", |out| {
-            array(out, descr, matrix.rows() + 1, matrix.indptr(), |out, p| put(out, *p as u64))
-        })?;
-        zip.member("format.npy", |out| {
-            out.write_all(&header_bytes("|S3", "()"))?;
-            out.write_all(b"csr")
-        })?;
-        zip.member("shape.npy", |out| {
-            array(out, "<i8", 2, &[matrix.rows(), matrix.cols()], |out, n| {
-                out.write_all(&(*n as u64).to_le_bytes())
-            })
-        })?;
-        zip.member("data.npy", |out| {
-            array(out, "<f4", matrix.nnz(), matrix.values(), |out, v| out.write_all(&v.to_le_bytes()))
-        })?;
-        zip.finish()
+    let path = path.as_ref();
+    if !is_gzip_name(path) {
+        return write_atomically(path, |file| write_zip(file, matrix, compressed));
+    }
+    // A zip file is not written in order, as gzip is; and nothing packs twice.
+    write_by_name(path, |file| {
+        let mut zip = Cursor::new(Vec::new());
+        write_zip(&mut zip, matrix, false)?;
+        file.write_all(zip.get_ref())
     })
 }
 
-/// An array of one dimension, in blocks: a call through `dyn Write` for each element would cost more than the rest.
+fn write_zip(file: &mut (impl Write + Seek), matrix: &Csr, compressed: bool) -> io::Result<()> {
+    let largest = matrix.nnz().max(matrix.rows()).max(matrix.cols());
+    let narrow = i32::try_from(largest).is_ok();
+    let descr = if narrow { "<i4" } else { "<i8" };
+    let put = |out: &mut Vec<u8>, number: u64| match narrow {
+        true => out.write_all(&(number as u32).to_le_bytes()),
+        false => out.write_all(&number.to_le_bytes()),
+    };
+    let mut zip = ZipWriter::new(file, compressed);
+    zip.member("indices.npy", |out| {
+        array(out, descr, matrix.nnz(), matrix.indices(), |out, j| put(out, u64::from(*j)))
+    })?;
+    zip.member("indptr.npy", |out| {
+        array(out, descr, matrix.rows() + 1, matrix.indptr(), |out, p| put(out, *p as u64))
+    })?;
+    zip.member("format.npy", |out| {
+        out.write_all(&header_bytes("|S3", "()"))?;
+        out.write_all(b"csr")
+    })?;
+    zip.member("shape.npy", |out| {
+        array(out, "<i8", 2, &[matrix.rows(), matrix.cols()], |out, n| {
+            out.write_all(&(*n as u64).to_le_bytes())
+        })
+    })?;
+    zip.member("data.npy", |out| {
+        array(out, "<f4", matrix.nnz(), matrix.values(), |out, v| out.write_all(&v.to_le_bytes()))
+    })?;
+    zip.finish()
+}
+
+/// An array of one dimension.
 fn array<T>(
     out: &mut dyn Write,
     descr: &str,
     count: usize,
     items: &[T],
-    put: impl Fn(&mut dyn Write, &T) -> io::Result<()>,
+    put: impl Fn(&mut Vec<u8>, &T) -> io::Result<()>,
 ) -> io::Result<()> {
     out.write_all(&header_bytes(descr, &format!("({count},)")))?;
-    let mut block = Vec::new();
-    for part in items.chunks(8192) {
-        block.clear();
-        part.iter().try_for_each(|item| put(&mut block, item))?;
-        out.write_all(&block)?;
-    }
-    Ok(())
+    in_blocks(out, items, put)
 }

@@ -1,4 +1,4 @@
-//! Opening a text file by name, plain or gzip.
+//! Opening a file by name, plain or gzip.
 //!
 //! Text is read in order through a small buffer and never mapped: a mapped file that another process cuts short
 //! ends this process with SIGBUS, a read one ends in a coded error, and pipes work as well.
@@ -109,7 +109,7 @@ impl Source {
             if self.given > BOMB_FLOOR + BOMB_RATIO * packed {
                 fail!(
                     Parse,
-                    "{}: {packed} bytes of gzip grew to more than {} bytes, which no matrix of text does: \
+                    "{}: {packed} bytes of gzip grew to more than {} bytes, which no matrix does: \
                      unpack the file first if that is meant",
                     self.path.display(),
                     self.given

@@ -6,12 +6,9 @@
 
 use super::grammar::{Grammar, excerpt};
 use super::lines::{Dataset, Lines, WINDOW, read_rows};
-use super::source::is_gzip_name;
-use super::{Csr, write_atomically};
+use super::stored::write_by_name;
+use super::{Csr, text};
 use crate::error::{Error, ErrorCode, Result, fail};
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use std::io::{self, Write};
 use std::path::Path;
 
 /// Three counts of 20 digits fit many times.
@@ -105,56 +102,20 @@ fn parse_header(line: &[u8]) -> Result<[u32; 3]> {
 /// ```
 pub fn write_xmc(path: impl AsRef<Path>, x: &Csr, y: &Csr) -> Result<()> {
     let path = path.as_ref();
-    if x.rows() != y.rows() {
-        fail!(ShapeMismatch, "{}: x has {} rows but y has {}", path.display(), x.rows(), y.rows());
-    }
-    if let Some(at) = y.values().iter().position(|v| *v != 1.0) {
-        fail!(
-            InvalidArgument,
-            "{}: label {} of row {} has the value {}, but this format holds no label values: set all to 1 and \
-             drop zeros",
-            path.display(),
-            y.indices()[at],
-            y.indptr().partition_point(|end| *end <= at) - 1,
-            y.values()[at]
-        );
-    }
-    write_atomically(path, |file| {
-        if is_gzip_name(path) {
-            let mut packed = GzEncoder::new(file, Compression::default());
-            write_rows(&mut packed, x, y)?;
-            packed.finish().map(drop)
-        } else {
-            write_rows(file, x, y)
-        }
+    text::check(path, x, y)?;
+    write_by_name(path, |file| {
+        writeln!(file, "{} {} {}", x.rows(), x.cols(), y.cols())?;
+        text::write_rows(file, x, y, 0)
     })
-}
-
-fn write_rows(out: &mut impl Write, x: &Csr, y: &Csr) -> io::Result<()> {
-    writeln!(out, "{} {} {}", x.rows(), x.cols(), y.cols())?;
-    let mut line = Vec::new();
-    for (features, labels) in x.iter_rows().zip(y.iter_rows()) {
-        line.clear();
-        for (i, label) in labels.indices.iter().enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            write!(line, "{comma}{label}")?;
-        }
-        for (feature, value) in features.iter() {
-            // Both forms have the fewest digits; plain digits of extreme values would be up to 45 long.
-            match value.abs() {
-                0.0 | 1e-5..1e9 => write!(line, " {feature}:{value}")?,
-                _ => write!(line, " {feature}:{value:e}")?,
-            }
-        }
-        line.push(b'\n');
-        out.write_all(&line)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::is_gzip_name;
     use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
 
     #[test]
     fn windows_of_any_size_give_the_same_rows() {

@@ -4,12 +4,12 @@
 //! length before it is believed.
 
 use super::array::fill;
+use super::stored::Stored;
 use crate::error::{Error, ErrorCode, Result, fail};
 use flate2::Compression;
 use flate2::bufread::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Take, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Take, Write};
 
 const END: &[u8; 4] = b"PK\x05\x06";
 const END64: &[u8; 4] = b"PK\x06\x06";
@@ -35,7 +35,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 /// A zip file and its table of members.
 pub(super) struct Zip {
-    file: File,
+    file: Stored,
     length: u64,
     entries: Vec<Entry>,
 }
@@ -52,7 +52,7 @@ struct Entry {
 }
 
 impl Zip {
-    pub fn open(file: File, length: u64) -> Result<Self> {
+    pub fn open(file: Stored, length: u64) -> Result<Self> {
         let mut zip = Self { file, length, entries: Vec::new() };
         let (members, size, offset) = zip.find_directory()?;
         if members > MOST_MEMBERS
@@ -224,8 +224,8 @@ pub(super) struct Member<'a> {
 }
 
 enum Bytes<'a> {
-    Stored(BufReader<Take<&'a File>>),
-    Deflated(Box<DeflateDecoder<BufReader<Take<&'a File>>>>),
+    Stored(BufReader<Take<&'a Stored>>),
+    Deflated(Box<DeflateDecoder<BufReader<Take<&'a Stored>>>>),
 }
 
 impl Read for Member<'_> {
@@ -270,15 +270,15 @@ impl Member<'_> {
 
 /// Writes a zip file member by member. All members carry zip64 sizes, as NumPy's do, so that size is no special case;
 /// all are dated 1980, so that equal content gives equal bytes.
-pub(super) struct ZipWriter<'a> {
-    file: &'a mut BufWriter<File>,
+pub(super) struct ZipWriter<'a, W> {
+    file: &'a mut W,
     compressed: bool,
     directory: Vec<u8>,
     members: u64,
 }
 
-impl<'a> ZipWriter<'a> {
-    pub fn new(file: &'a mut BufWriter<File>, compressed: bool) -> Self {
+impl<'a, W: Write + Seek> ZipWriter<'a, W> {
+    pub fn new(file: &'a mut W, compressed: bool) -> Self {
         Self { file, compressed, directory: Vec::new(), members: 0 }
     }
 
