@@ -7,8 +7,10 @@ import {
   Features,
   forecast,
   LabelTree,
+  readNpz,
   runtime,
   trainParameters,
+  writeNpz,
   XLinear,
 } from 'aquila-xmc'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -174,6 +176,24 @@ describe('training and prediction', () => {
     await model.save(place('dense.aquila'))
     const again = await XLinear.fromBytes(readFileSync(place('dense.aquila')), { verify: true })
     expect(await again.predict(alone)).toEqual(await model.predict(alone))
+  })
+
+  it('gives and takes trees as chains of matrices, through files', async () => {
+    const tree = model.tree()
+    const chain = tree.toChain()
+    const names = chain.map((_, t) => place(`C${t}.npz`))
+    await Promise.all(chain.map((matrix, t) => writeNpz(names[t] as string, matrix)))
+    const labelTree = LabelTree.fromChain(await Promise.all(names.map((name) => readNpz(name))))
+    expect([labelTree.labels, labelTree.layers]).toEqual([tree.labels, tree.layers])
+    const own = await XLinear.train(data.x, data.y, { labelTree })
+    expect(own.info.layers).toEqual(model.info.layers)
+    await expectError(() => LabelTree.fromChain({} as never), 'INVALID_ARGUMENT', /an array of Csr for chain/)
+    await expectError(() => LabelTree.fromChain([1] as never), 'INVALID_ARGUMENT', /a Csr for chain\[0\]/)
+    await expectError(() => LabelTree.fromChain([]), 'BAD_TREE', /at least one matrix/)
+    await expectError(() => LabelTree.fromChain([data.y]), 'BAD_TREE', /one column, the root/)
+    const closed = matrix([[[0, 1]]], 1)
+    closed.close()
+    await expectError(() => LabelTree.fromChain([closed]), 'CLOSED')
   })
 
   it('takes a tree, label vectors, relevance and negatives of the user', async () => {

@@ -1,6 +1,7 @@
-// Label trees, exchanged as JSON.
+// Label trees, exchanged as JSON or as a chain of matrices.
 
 import { attempt, expected } from './errors.js'
+import { Csr, csrOf } from './matrix.js'
 import type { TreeHandle } from './native/binding.cjs'
 import { native } from './native.js'
 import { text } from './options.js'
@@ -41,6 +42,32 @@ export class LabelTree {
   /** The JSON text that {@link LabelTree.fromJson} reads. */
   toJson(): string {
     return this.native.toJson()
+  }
+
+  /**
+   * Reads a chain of matrices, the form of PECOS's cluster chains: matrix `t` is children × parents, with an entry where
+   * the child hangs under the parent; the first has one column, the root, and the last a row for each label. Anything
+   * that is no tree over all labels is a `BAD_TREE` error.
+   *
+   * @example
+   * ```ts
+   * const chain = LabelTree.fromJson('{ "aquilaTree": 1, "labels": 3, "root": [[0, 1], [1, 2]] }').toChain()
+   * console.log(chain.map(({ rows, cols }) => `${rows} × ${cols}`)) // [ '2 × 1', '3 × 2' ]
+   * console.log(LabelTree.fromChain(chain).layers) // [ 2, 4 ]
+   * ```
+   */
+  static fromChain(chain: readonly Csr[]): LabelTree {
+    if (!Array.isArray(chain)) throw expected('an array of Csr', 'chain', chain)
+    const matrices = chain.map((matrix, t) => csrOf(matrix, `chain[${t}]`))
+    return new LabelTree(attempt(() => native.TreeHandle.fromChain(matrices)))
+  }
+
+  /**
+   * The chain of matrices that {@link LabelTree.fromChain} reads. A chain has all labels in its last layer: labels that
+   * hang higher are padded down to it.
+   */
+  toChain(): Csr[] {
+    return attempt(() => this.native.toChain()).map((matrix) => Csr.wrap(matrix))
   }
 
   /** Number of labels. */

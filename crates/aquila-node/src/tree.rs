@@ -1,7 +1,11 @@
-//! Label trees: made by training or by the user, exchanged as JSON.
+//! Label trees: made by training or by the user, exchanged as JSON or as a chain of matrices.
 
 use crate::error::{IntoJs, Result};
+use crate::matrix::Matrix;
+use aquila::Csr;
 use aquila::tree::LabelTree;
+use napi::Env;
+use napi::bindgen_prelude::ClassInstance;
 use napi_derive::napi;
 
 /// A label tree.
@@ -34,6 +38,21 @@ impl TreeHandle {
     #[napi(catch_unwind)]
     pub fn to_json(&self) -> String {
         self.inner.to_json()
+    }
+
+    /// Reads a chain of matrices, children × parents.
+    #[napi(catch_unwind, factory)]
+    pub fn from_chain(chain: Vec<ClassInstance<'_, Matrix>>) -> Result<Self> {
+        let chain: Vec<Csr> =
+            chain.iter().map(|m| m.features().map(|f| f.sparse().clone())).collect::<Result<_>>()?;
+        LabelTree::from_chain(&chain).js().map(Self::new)
+    }
+
+    /// The tree as a chain of matrices, children × parents.
+    #[napi(catch_unwind)]
+    pub fn to_chain(&self, env: Env) -> Result<Vec<Matrix>> {
+        let chain = self.inner.to_chain().js()?;
+        Ok(chain.into_iter().map(|csr| Matrix::new(&env, csr.into())).collect())
     }
 
     /// Number of labels.
