@@ -114,6 +114,8 @@ it('embeds them, sparse and dense', async () => {
   expect(sparse.toArrays()).toEqual((await readNpz(place('same.npz'))).toArrays())
   await json('embed', ...args, '--out', place('E.npy'))
   const dense = (await readNpy(place('E.npy'))).toArray()
+  await json('embed', ...args, '--out', place('E.npy.gz'))
+  expect((await readNpy(place('E.npy.gz'))).toArray()).toEqual(dense)
   for (const [k, f, v] of entries(sparse)) expect(dense[k * 140 + f]).toBe(v)
   expect(dense.filter((v) => v !== 0).length).toBe(sparse.nnz)
   const shown = await cli('embed', ...args, '--out', e)

@@ -1,6 +1,5 @@
 // aquila embed
 
-import { extname } from 'node:path'
 import type { Command } from 'commander'
 import { embed as embedLabels } from '../eagle.js'
 import { writeNpy, writeNpz } from '../io.js'
@@ -24,7 +23,7 @@ interface Options extends GroupedOptions {
 async function embed(options: Options): Promise<void> {
   const { json, iterations, step, out } = options
   await interruptible(async (signal) => {
-    const dense = extname(out) === '.npy'
+    const dense = /\.npy(\.gz)?$/.test(out)
     const { embeddings, seconds, size } = await onGroups(options, signal, ({ x, groups, bags }, call) =>
       embedLabels(x, groups, bags, { iterations, step, dense }, call),
     )
