@@ -1,7 +1,7 @@
 // Files of the command line: places to write to, and small texts. Matrices and models are the engine's to read.
 
 import { access, constants, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { AquilaError } from '../errors.js'
 import { pathOf } from '../io.js'
 
@@ -37,7 +37,7 @@ export const readText = (path: string): Promise<string> => onFile(path, readFile
 /** Writes a text, whole or not at all. */
 export async function writeText(path: string, text: string): Promise<void> {
   const target = await realpath(path).catch(() => path)
-  const temporary = `${target}.${process.pid}.tmp`
+  const temporary = join(dirname(target), `.aquila-${process.pid}-text.tmp`)
   try {
     await onFile(path, writeFile(temporary, text, { flush: true }))
     await onFile(path, rename(temporary, target))
