@@ -1,7 +1,7 @@
 //! From trained blocks to the weight area.
 //!
 //! Trained blocks hold their features in ascending order, so a range of features is a slice of every block.
-//! Ranges of a few ten thousand pieces are cut out, transposed by counting and encoded feature by feature, each
+//! Ranges of some hundred thousand pieces are cut out, transposed by counting and encoded feature by feature, each
 //! range by one thread; ranges follow each other in the area whatever thread made them. Beside the area only the
 //! ranges at work are in memory.
 //!
@@ -25,8 +25,12 @@ pub(crate) struct Laid {
     pub bias: Vec<Vec<f32>>,
 }
 
-/// Pieces that a range should have: enough to spread the cost of visiting every block.
+/// Pieces that a range should have at least: enough to spread the cost of encoding over threads.
 const PIECES_OF_RANGE: usize = 300_000;
+
+/// Pieces of a range for each block: a range visits every block, at the price of a few cache misses each, so the cost of
+/// the visits stays in proportion to the pieces however many blocks there are.
+const PIECES_OF_VISIT: usize = 32;
 
 /// Ranges that are made before any is appended, for each thread: more spread the work better and hold more bytes.
 const RANGES_OF_THREAD: usize = 6;
@@ -59,8 +63,8 @@ pub(crate) fn lay_out(
     let mut bias: Vec<Vec<f32>> = shape.layers.iter().map(|l| vec![f32::NEG_INFINITY; l.columns]).collect();
     let first_chunks = first_chunks(shape, tree);
     let (mut sources, places) = place(shape, tree, &first_chunks, blocks, &mut bias)?;
-    let cuts_wanted =
-        sources.iter().map(|s| s.block.features.len()).sum::<usize>().div_ceil(PIECES_OF_RANGE).max(1);
+    let pieces = sources.iter().map(|s| s.block.features.len()).sum::<usize>();
+    let cuts_wanted = pieces.div_ceil(PIECES_OF_RANGE.max(PIECES_OF_VISIT * sources.len())).max(1);
     check_blocks(&sources, features, width)?;
     let mut weights = vec![0; shape.layers.len()];
     for s in &sources {
