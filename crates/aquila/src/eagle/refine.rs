@@ -10,7 +10,8 @@
 //! 4. *Rounds.* Rankers learn these labels from the samples, again on all groups but a fold, and score the fold; the
 //!    posterior is made anew of both kinds of scores, those of all rounds in the mean.
 //!
-//! Rounds are left out where the first score tells a label's samples from others too badly to teach (`separation`).
+//! Where the first score tells a label's samples from others worse than the posterior takes for granted
+//! (`separation`), it weighs as little as it deserves, and rounds are left out, for it is too poor to teach.
 //!
 //! A ranker cannot be surer than its teacher: scores of rounds weigh as much as the labels of the first round are
 //! certain. Later labels are surer only because rankers agree with themselves.
@@ -36,7 +37,7 @@ use super::forecast;
 use super::groups::Groups;
 use super::likeness::{likeness_of, unity};
 use super::posterior::{Posterior, Rates};
-use super::separation::{decoys, separation};
+use super::separation::{Compared, decoys, separation};
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::Result;
@@ -88,6 +89,8 @@ const ALIKE: f64 = 0.16;
 const FIRST_COST: f32 = 0.5;
 /// Parts of the groups in the fast form.
 pub(super) const FAST_FOLDS: u32 = 2;
+/// Least weight of the first score: though it say next to nothing, its order decides between equals.
+const LEAST_TRUST: f64 = 0.1;
 /// Weight of what a sample's other labels say, where the first score's is 1.
 const COMPANY: f32 = 0.5;
 /// Weight of the rounds' scores, if the labels that their rankers learned were certain.
@@ -95,11 +98,11 @@ const ROUNDS: f32 = 2.0;
 /// Rankers end sooner than models, for only the order of their scores counts. In the fast form, sooner still.
 const HASTE: f32 = 3.0;
 const FAST_HASTE: f32 = 10.0;
+/// Most labels for which rankers learn without a tree, which finds the order of samples best.
+pub(super) const FLAT: u32 = 1000;
 /// Unity from which on labels weigh by the least power of their confidence.
 const UNITED: f64 = 0.24;
 const LEAST_POWER: f32 = 0.25;
-/// Most labels for which rankers learn without a tree, which finds the order of samples best.
-pub(super) const FLAT: u32 = 1000;
 /// A stream of random numbers for each round's folds.
 const STREAM: u64 = 0x666f_6c64_7300;
 
@@ -178,21 +181,28 @@ pub fn refine(
         })?
     };
 
-    let decoys = match params.rounds {
-        0 => Csr::trusted(x.rows(), bags.cols(), vec![0; x.rows() + 1], vec![], vec![]),
-        _ => decoys(&pairs, control)?,
-    };
+    let decoys = decoys(&pairs, control)?;
+    let parted = Folds::new(groups, folds, 0, control);
     let asked = [pairs.by_sample(), &decoys];
-    let [mut first, false_scores] = work.scores(Teacher::Bags, folds, 0, asked, &mut tell)?;
-    let scales = control.install(|| work.standard(&mut first))?;
-    // Below 1 the posterior believes the first score more than it deserves, and rounds would learn its errors.
-    let rounds = match separation(&pairs, &rates, &decoys, &false_scores, &scales) {
-        Some(weight) if weight < 1.0 => 0,
-        _ => params.rounds,
+    let [mut first, false_scores] = work.scores(Teacher::Bags, &parted, asked, &mut tell)?;
+    let compared = Compared {
+        folds,
+        of_sample: &parted.of_sample,
+        scores: &first,
+        decoys: &decoys,
+        false_scores: &false_scores,
     };
+    let deserved = control.install(|| separation(&pairs, &rates, &compared))?.unwrap_or(1.0);
+    // A score that deserves less than the posterior's 1 gets no more; and rounds would learn its errors.
+    let rounds = if deserved < 1.0 { 0 } else { params.rounds };
     if rounds < params.rounds {
         work.tell(steps, steps);
     }
+    let trust = deserved.clamp(LEAST_TRUST, 1.0) as f32;
+    control.install(|| {
+        work.standard(&mut first);
+        first.par_iter_mut().for_each(|z| *z *= trust);
+    })?;
     let mut likely = believe(&first)?;
     let mut later = vec![0f32; pairs.len()];
     let mut weight = 0.0;
@@ -201,8 +211,9 @@ pub fn refine(
         if round == 1 {
             weight = ROUNDS * certainty(&y);
         }
+        let parted = Folds::new(groups, folds, u64::from(round), control);
         let asked = [pairs.by_sample()];
-        let [mut found] = work.scores(Teacher::Samples(&y), folds, u64::from(round), asked, &mut tell)?;
+        let [mut found] = work.scores(Teacher::Samples(&y), &parted, asked, &mut tell)?;
         control.install(|| work.standard(&mut found))?;
         later.iter_mut().zip(&found).for_each(|(mean, s)| *mean += (s - *mean) / round as f32);
         let evidence: Vec<f32> = first.iter().zip(&later).map(|(z, s)| z + weight * s).collect();
@@ -210,6 +221,27 @@ pub fn refine(
     }
     let y = pairs.choose(&likely, threshold);
     Ok(Refined { y, likeness, threshold, power, seconds: since.elapsed().as_secs_f64() })
+}
+
+/// Which part of the groups each of them is of, and each sample by its first group; `u32::MAX` for samples of none.
+struct Folds {
+    count: u32,
+    of_group: Vec<u32>,
+    of_sample: Vec<u32>,
+}
+
+impl Folds {
+    fn new(groups: &Groups, count: u32, round: u64, control: &Control) -> Self {
+        let mut order: Vec<u32> = (0..groups.len() as u32).collect();
+        Rng::new(&[control.seed, STREAM, round]).shuffle(&mut order);
+        let mut of_group = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(rank, j)| of_group[*j as usize] = rank as u32 % count);
+        let mut of_sample = vec![u32::MAX; groups.samples()];
+        for (j, fold) in of_group.iter().enumerate().rev() {
+            groups.members(j).iter().for_each(|i| of_sample[*i as usize] = *fold);
+        }
+        Self { count, of_group, of_sample }
+    }
 }
 
 /// What rankers learn from.
@@ -239,19 +271,11 @@ impl Work<'_> {
     fn scores<const N: usize>(
         &self,
         teacher: Teacher<'_>,
-        folds: u32,
-        round: u64,
+        folds: &Folds,
         asked: [&Csr; N],
         tell: &mut impl FnMut(),
     ) -> Result<[Vec<f32>; N]> {
-        let mut order: Vec<u32> = (0..self.groups.len() as u32).collect();
-        Rng::new(&[self.control.seed, STREAM, round]).shuffle(&mut order);
-        let mut of_group = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(rank, j)| of_group[*j as usize] = rank as u32 % folds);
-        let mut of_sample = vec![u32::MAX; self.groups.samples()];
-        for (j, fold) in of_group.iter().enumerate().rev() {
-            self.groups.members(j).iter().for_each(|i| of_sample[*i as usize] = *fold);
-        }
+        let Folds { count, of_group, of_sample } = folds;
         let (x, y, of_row, params) = match teacher {
             Teacher::Bags => {
                 let mut params = self.rankers.clone();
@@ -261,18 +285,18 @@ impl Work<'_> {
                 let rosters = self.groups.rosters();
                 let means = Pifa::new(self.x, self.rows.values(), &rosters);
                 let means = self.control.install(|| means.all(Cut::NONE, self.control))??;
-                (Cow::Owned(means), self.bags, &of_group, params)
+                (Cow::Owned(means), self.bags, of_group, params)
             }
-            Teacher::Samples(y) => (Cow::Borrowed(self.x), y, &of_sample, ranker(&self.rankers, y)),
+            Teacher::Samples(y) => (Cow::Borrowed(self.x), y, of_sample, ranker(&self.rankers, y)),
         };
         let mut scores = asked.map(|asked| vec![0f32; asked.nnz()]);
         if self.pairs.len() == 0 {
             return Ok(scores);
         }
         let tree = self.tree(&x, y, &params)?;
-        for fold in 0..folds {
+        for fold in 0..*count {
             let rest = places(of_row, |f| f != fold && f != u32::MAX);
-            let held = places(&of_sample, |f| f == fold);
+            let held = places(of_sample, |f| f == fold);
             let found = self.ranker(x.select(&rest), &y.select(&rest), tree.clone(), &params)?;
             if let Some(ranker) = found {
                 for (asked, scores) in asked.iter().zip(&mut scores) {
@@ -326,8 +350,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Brings scores to mean 0 and spread 1 for each label; returns the means, and what deviations were multiplied by.
-    fn standard(&self, scores: &mut [f32]) -> Vec<[f32; 2]> {
+    /// Brings scores to mean 0 and spread 1 for each label.
+    fn standard(&self, scores: &mut [f32]) {
         let pairs = self.pairs;
         let sums = pairs.tally(scores, |rows, scores, sums: &mut [[f64; 2]]| {
             let labels = rows.flat_map(|i| pairs.labels_of(i));
@@ -350,7 +374,6 @@ impl Work<'_> {
                 *s = (*s - mean) * scale;
             }
         });
-        scales
     }
 
     fn tell(&self, done: u32, total: u32) {

@@ -6,6 +6,9 @@
 //! false, `m` the decoys' mean; the variance within both is `1 − π(1 − π)μ²`, and a linear discriminant weighs the score
 //! in log-odds by `μ / (1 − π(1 − π)μ²)`. Labels are pooled: one of them has too few decoys.
 //!
+//! Only scores of one and the same ranker are compared: one that did not see a label's only group knows nothing of the
+//! label, and gives its candidates there other scores than other rankers give its decoys.
+//!
 //! The source is our own. In groups of like samples decoys are far from any candidate, and `μ` is too large.
 
 use super::candidates::Candidates;
@@ -14,6 +17,7 @@ use crate::control::Control;
 use crate::data::Csr;
 use crate::error::Result;
 use crate::rng::Rng;
+use rayon::prelude::*;
 
 /// Most samples that have decoys, and most decoys of one: a mean needs no more.
 const SAMPLES: usize = 10_000;
@@ -49,31 +53,59 @@ pub(super) fn decoys(pairs: &Candidates<'_>, control: &Control) -> Result<Csr> {
     Ok(Csr::trusted(pairs.rows(), pairs.labels(), indptr, indices, ones))
 }
 
-/// The weight in log-odds that a score deserves, from what it gives decoys; `scales` has each label's mean over its
-/// candidates and one over their spread. Infinite where spreads leave no variance within; none without decoys.
-pub(super) fn separation(
-    pairs: &Candidates<'_>,
-    rates: &Rates,
-    decoys: &Csr,
-    scores: &[f32],
-    scales: &[[f32; 2]],
-) -> Option<f64> {
-    let mut below = vec![[0f64; 2]; pairs.labels()];
-    for (k, s) in decoys.indices().iter().zip(scores) {
-        let [mean, scale] = scales[*k as usize];
-        let [sum, n] = &mut below[*k as usize];
-        *sum += f64::from((mean - s) * scale);
-        *n += 1.0;
-    }
-    // A difference of two means is as sure as their numbers' harmonic mean.
-    let (mut apart, mut share, mut all) = (0.0, 0.0, 0.0);
-    for (k, [sum, n]) in below.iter().enumerate().filter(|(k, [_, n])| *n > 0.0 && scales[*k][1] > 0.0) {
-        let candidates = f64::from(pairs.counts()[k]);
-        let weight = candidates * n / (candidates + n);
-        apart += weight * sum / n;
-        share += weight * rates.expected(k) / candidates;
-        all += weight;
-    }
+/// Scores of candidates and decoys.
+pub(super) struct Compared<'a> {
+    /// Parts of the samples, each scored by rankers of its own, and which of them each sample is of; some are of none.
+    pub folds: u32,
+    pub of_sample: &'a [u32],
+    /// Of each candidate, and of each decoy.
+    pub scores: &'a [f32],
+    pub decoys: &'a Csr,
+    pub false_scores: &'a [f32],
+}
+
+/// What one ranker gave the candidates and the decoys of one label.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    candidates: f64,
+    sum: f64,
+    squares: f64,
+    decoys: f64,
+    of_decoys: f64,
+}
+
+/// The weight in log-odds that a standardised score deserves. Infinite where spreads leave no variance within; none
+/// where there is nothing to compare.
+pub(super) fn separation(pairs: &Candidates<'_>, rates: &Rates, compared: &Compared<'_>) -> Option<f64> {
+    let of_fold = |fold: u32| {
+        let mut of = vec![Sums::default(); pairs.labels()];
+        for i in (0..pairs.rows()).filter(|i| compared.of_sample[*i] == fold) {
+            for (k, s) in pairs.labels_of(i).iter().zip(&compared.scores[pairs.span(i)]) {
+                let (to, s) = (&mut of[*k as usize], f64::from(*s));
+                (to.candidates, to.sum, to.squares) = (to.candidates + 1.0, to.sum + s, to.squares + s * s);
+            }
+            let false_scores = &compared.false_scores[compared.decoys.indptr()[i]..];
+            for (k, s) in compared.decoys.row(i).indices.iter().zip(false_scores) {
+                let to = &mut of[*k as usize];
+                (to.decoys, to.of_decoys) = (to.decoys + 1.0, to.of_decoys + f64::from(*s));
+            }
+        }
+        let mut found = [0f64; 3];
+        for (k, s) in of.iter().enumerate().filter(|(_, s)| s.candidates > 1.0 && s.decoys > 0.0) {
+            let mean = s.sum / s.candidates;
+            let variance = s.squares / s.candidates - mean * mean;
+            if variance > 1e-9 * s.squares / s.candidates {
+                // A difference of two means is as sure as their numbers' harmonic mean.
+                let weight = s.candidates * s.decoys / (s.candidates + s.decoys);
+                found[0] += weight * (mean - s.of_decoys / s.decoys) / variance.sqrt();
+                found[1] += weight * rates.expected(k) / f64::from(pairs.counts()[k]);
+                found[2] += weight;
+            }
+        }
+        found
+    };
+    let found: Vec<[f64; 3]> = (0..compared.folds).into_par_iter().map(of_fold).collect();
+    let [apart, share, all] = found.iter().fold([0.0; 3], |a, b| std::array::from_fn(|n| a[n] + b[n]));
     if share <= 0.0 {
         return None;
     }
@@ -129,21 +161,33 @@ mod tests {
                 noise + if y.row(i).indices.contains(&k) { distance } else { 0.0 }
             };
             let mut sums = vec![[0f64; 3]; 30];
+            let mut scores = Vec::new();
             for i in 0..y.rows() {
                 for k in pairs.labels_of(i) {
                     let s = score(i, *k);
+                    // Rankers need not agree on what they call nothing.
+                    scores.push((s + 50.0 * (i % 3) as f64) as f32);
                     let to = &mut sums[*k as usize];
                     *to = [to[0] + 1.0, to[1] + s, to[2] + s * s];
                 }
             }
             let spread = |[n, s, ss]: &[f64; 3]| (ss / n - (s / n).powi(2)).sqrt();
-            let scales: Vec<[f32; 2]> =
-                sums.iter().map(|of| [(of[1] / of[0]) as f32, (1.0 / spread(of)) as f32]).collect();
             let of_row = |i: usize| decoys.row(i).indices.iter().map(move |k| (i, *k));
-            let scores: Vec<f32> = (0..y.rows()).flat_map(of_row).map(|(i, k)| score(i, k) as f32).collect();
+            let false_scores: Vec<f32> = (0..y.rows())
+                .flat_map(of_row)
+                .map(|(i, k)| (score(i, k) + 50.0 * (i % 3) as f64) as f32)
+                .collect();
+            let of_sample: Vec<u32> = (0..y.rows() as u32).map(|i| i % 3).collect();
             // In the scores' own unit the weight is the distance, for the variance within is 1.
             let want = distance * sums.iter().map(spread).sum::<f64>() / 30.0;
-            let found = separation(&pairs, &rates, &decoys, &scores, &scales).unwrap();
+            let compared = Compared {
+                folds: 3,
+                of_sample: &of_sample,
+                scores: &scores,
+                decoys: &decoys,
+                false_scores: &false_scores,
+            };
+            let found = separation(&pairs, &rates, &compared).unwrap();
             assert!((found - want).abs() < 0.1 * want + 0.05, "{found} for {want}");
         }
     }
@@ -155,6 +199,13 @@ mod tests {
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
         let rates = Rates::new(&groups, &bags, &pairs);
         let decoys = decoys(&pairs, &Control::default()).unwrap();
-        assert_eq!(separation(&pairs, &rates, &decoys, &[], &[[0.0, 1.0]; 2]), None);
+        let compared = Compared {
+            folds: 1,
+            of_sample: &[0; 4],
+            scores: &[0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0],
+            decoys: &decoys,
+            false_scores: &[],
+        };
+        assert_eq!(separation(&pairs, &rates, &compared), None);
     }
 }
