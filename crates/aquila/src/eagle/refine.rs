@@ -25,7 +25,8 @@
 //! that negatives must come from within. So the least probability of a positive falls with how like the samples of
 //! groups are ([`likeness`](super::likeness()), and [`unity`] for their number), to 0 where it passes [`ALIKE`]: then all
 //! candidates are positives, weighing as much as they are likely. In groups that are more alike still, weights come
-//! nearer to 1, as if every sample had every label of its group ([`weighed`]).
+//! nearer to 1 without an end, as if every sample had every label of its group ([`weighed`]): the larger and the more
+//! alike groups are, the less is known of a single sample, and the less labels may differ from the union's.
 //!
 //! The source is our own, after a study of ridge regression on group means; docs/algorithms/refinement.md has what each
 //! part gives and where it ends. Cost by rows: two trainings on means of groups, two a round, and the posteriors; one on
@@ -100,9 +101,6 @@ const HASTE: f32 = 3.0;
 const FAST_HASTE: f32 = 10.0;
 /// Most labels for which rankers learn without a tree, which finds the order of samples best.
 pub(super) const FLAT: u32 = 1000;
-/// Unity from which on labels weigh by the least power of their confidence.
-const UNITED: f64 = 0.24;
-const LEAST_POWER: f32 = 0.25;
 /// A stream of random numbers for each round's folds.
 const STREAM: u64 = 0x666f_6c64_7300;
 
@@ -155,8 +153,7 @@ pub fn refine(
     })??;
     let unity = unity(likeness, groups);
     let threshold = params.threshold * (1.0 - unity / ALIKE).max(0.0) as f32;
-    let beyond = ((unity - ALIKE) / (UNITED - ALIKE)).clamp(0.0, 1.0) as f32;
-    let power = 1.0 - (1.0 - LEAST_POWER) * beyond;
+    let power = (ALIKE / unity.max(ALIKE)).powi(2) as f32;
 
     let mut rankers = rankers.clone();
     let (folds, haste) = if params.rounds == 0 { (FAST_FOLDS, FAST_HASTE) } else { (params.folds, HASTE) };
