@@ -1,28 +1,30 @@
 //! Labels that share most of their groups, sixteen abreast: their embeddings, round by round.
 //!
-//! The same rounds as in [`super::grlr`], where the formulas stand. There a label goes alone and looks at a sample only
-//! when it must. Of labels that nearly all groups carry, some label must look at nearly every sample in every round; but
-//! sixteen of them together can look at a sample for hardly more than the price of one, since an entry of a sample meets
-//! all sixteen vectors in one cache line. So here every round looks at all samples of all groups.
+//! The same rounds as in [`super::grlr`], where the formulas stand, with the same two sums `R` and `G` of each label and
+//! the same bounds. There a label looks at a sample only when it must. Sixteen of them look at a sample together for
+//! hardly more than the price of one, since an entry of it meets all sixteen vectors in one cache line of either sum; and
+//! where one label is in doubt about a sample the others often are, too.
 //!
-//! What is kept are not the embeddings `E` but the scores `⟨E, x⟩`: a round moves them by `u·⟨G, x⟩`. The lengths follow
-//! from scores too, as `⟨E, G⟩ = Σ c·⟨E, x⟩` and `‖G‖² = Σ c·⟨G, x⟩` over the selected. `E` itself is the sum of samples
-//! times how often they pulled it, made only if somebody asks.
+//! A score `s` is known to be off by no more than `d`, so only a sample with `s + d ≥ max(s − d)` may be its group's best
+//! for a label, and where several may, those are looked at. What is known of all samples stands in lines, and a kernel
+//! passes over them.
 //!
-//! Cost: `T + 3` passes over the entries of the groups' samples, each about as long as one of one label.
+//! Cost: on debian-tags about eight passes over the entries of the groups' samples for 20 rounds, five of them with both
+//! sums.
 
-use super::grlr::{Learned, TIE, cancels, pull, shrinking};
+use super::grlr::{Learned, Path, TIE, cancels, pull, shrinking};
 use super::groups::Groups;
 use super::samples::View;
 use super::tasks::Label;
 use crate::control::Control;
 use crate::error::Result;
-use crate::kernels::abreast::ABREAST;
+use crate::kernels::abreast::{ABREAST, Contest, Leads, Looks, Since};
 use crate::kernels::aligned::Aligned;
-use std::ops::Range;
 
 /// Rows between two looks at whether the call was cancelled.
 const BATCH: usize = 4096;
+/// Most points of the way that looks may refer to: after so many, all samples are looked at anew.
+const POINTS: usize = 1024;
 /// How many of its lanes a sample must count for, on the mean: labels that go alone look at a sample about a fourth as
 /// often. On debian-tags in groups of ten 3 is as good and 2 worse.
 pub(super) const SHARED: usize = 4;
@@ -45,46 +47,55 @@ pub(super) fn worthwhile(
         && samples().map(|i| entries(*i) * entry).sum::<usize>() >= features * ABREAST * size_of::<f32>()
 }
 
-/// One of the groups that any of the labels has.
-#[derive(Debug, Clone, Copy)]
-struct Group {
-    /// A bit for each label that has it.
-    lanes: u32,
-    counts: [f32; ABREAST],
+/// What the sixteen labels' counts of one group are.
+type Counts = [f32; ABREAST];
+
+/// Lengths of each label: `‖G‖²`, `⟨E, G⟩` and of what `G` is the sum of.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lengths {
+    squared: f64,
+    along: f64,
+    mass: f64,
 }
 
 /// The memory of one thread's labels that go abreast.
 #[derive(Debug)]
 pub(super) struct Abreast<'a> {
     x: View<'a>,
-    /// A line for each feature: of the first sum, then of `G`, then of `E`.
-    table: Aligned,
-    groups: Vec<Group>,
-    /// The rows of each group among all.
-    spans: Vec<Range<usize>>,
+    /// `R` and `G`, where `E = R + Σu·G`: a line for each feature.
+    rest: Aligned,
+    sum: Aligned,
+    /// The groups that any of the labels has, and the rows of each among all.
+    groups: Vec<Counts>,
+    contests: Vec<Contest>,
     /// The samples of one group after the other.
     rows: Vec<u32>,
-    /// `⟨E, x⟩` and `⟨G, x⟩`, a line for each row.
+    /// `⟨E, x⟩` and `⟨G, x⟩` at the last look, a line for each row.
     scores: Aligned,
     pulls: Aligned,
-    /// How much of each row is in `E`, but for what selected rows have added since they were selected.
-    parts: Aligned,
-    selected: Vec<u32>,
-    leaders: Vec<u32>,
-    /// By how much rows are more or less in `G`.
-    changed: Vec<u32>,
+    /// Which point of the way the last look was at.
+    seen: Vec<u16>,
+    leaders: Vec<Leads>,
+    selected: Vec<u16>,
+    paths: [Path; ABREAST],
+    lengths: [Lengths; ABREAST],
+    /// Points of the way at which rows were looked at, and what has changed since each.
+    points: Vec<[Path; ABREAST]>,
+    since: Vec<Since>,
+    /// The rows that must be looked at, and the contests that they leave open.
+    unsure: Vec<usize>,
+    open: Vec<Contest>,
+    /// The samples of some rows, and lines of factors and products for each.
+    picked: Vec<u32>,
     factors: Vec<f32>,
+    products: [Vec<f32>; 3],
     /// The embeddings are these times `E`.
     scales: [f64; ABREAST],
     ties: [f64; ABREAST],
-    /// `Σ u`.
-    steps: [f64; ABREAST],
-    /// Whether the table holds `E`.
-    summed: bool,
 }
 
 /// The lanes whose bit is set.
-fn lanes(mut bits: u32) -> impl Iterator<Item = usize> {
+fn lanes(mut bits: u16) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = bits.trailing_zeros();
         (bits != 0).then(|| {
@@ -98,21 +109,27 @@ impl<'a> Abreast<'a> {
     pub fn new(x: View<'a>) -> Self {
         Self {
             x,
-            table: Aligned::default(),
+            rest: Aligned::default(),
+            sum: Aligned::default(),
             groups: Vec::new(),
-            spans: Vec::new(),
+            contests: Vec::new(),
             rows: Vec::new(),
             scores: Aligned::default(),
             pulls: Aligned::default(),
-            parts: Aligned::default(),
-            selected: Vec::new(),
+            seen: Vec::new(),
             leaders: Vec::new(),
-            changed: Vec::new(),
+            selected: Vec::new(),
+            paths: Default::default(),
+            lengths: Default::default(),
+            points: Vec::new(),
+            since: Vec::new(),
+            unsure: Vec::new(),
+            open: Vec::new(),
+            picked: Vec::new(),
             factors: Vec::new(),
+            products: Default::default(),
             scales: [0.0; ABREAST],
             ties: [0.0; ABREAST],
-            steps: [0.0; ABREAST],
-            summed: false,
         }
     }
 
@@ -126,17 +143,23 @@ impl<'a> Abreast<'a> {
     ) -> Result<u32> {
         self.gather(labels, groups);
         let learned = self.begin(control)?;
-        self.lead([0.0; ABREAST]);
-        for _ in 0..iterations {
+        for round in 0..iterations {
             control.check()?;
-            if !self.changed.is_empty() {
-                self.x.add_abreast(&self.changed, &self.factors, &mut self.table);
-                self.look(control)?;
+            self.select(control)?;
+            if !self.picked.is_empty() {
+                self.turn();
             }
-            let steps = self.go(step);
-            self.lead(steps);
+            if round == 0 || self.points.len() > POINTS {
+                self.look_at_all(control)?;
+            }
+            self.go(step);
             self.shrink();
         }
+        self.select(control)?;
+        // Similarities are told of those selected, not only known within bounds.
+        self.unsure.clear();
+        self.unsure.extend((0..self.rows.len()).filter(|i| self.selected[*i] != 0));
+        self.look(control)?;
         Ok(learned)
     }
 
@@ -149,48 +172,54 @@ impl<'a> Abreast<'a> {
         }
         having.sort_unstable_by_key(|(j, lane, _)| (*j, *lane));
         self.groups.clear();
-        self.spans.clear();
+        self.contests.clear();
         self.rows.clear();
         for of_group in having.chunk_by(|a, b| a.0 == b.0) {
-            let mut group = Group { lanes: 0, counts: [0.0; ABREAST] };
+            let (mut counts, mut lanes) = ([0.0; ABREAST], 0);
             for (_, lane, count) in of_group {
-                group.lanes |= 1 << lane;
-                group.counts[*lane] = *count;
+                lanes |= 1 << lane;
+                counts[*lane] = *count;
             }
             let begin = self.rows.len();
             self.rows.extend(groups.members(of_group[0].0 as usize));
-            self.groups.push(group);
-            self.spans.push(begin..self.rows.len());
+            self.groups.push(counts);
+            self.contests.push(Contest { begin, end: self.rows.len(), lanes });
         }
     }
 
-    /// Sums all samples, and scores them.
+    /// Sums all samples into `R`, and scores them.
     fn begin(&mut self, control: &Control) -> Result<u32> {
         let n = self.rows.len();
-        self.pulls.reset(ABREAST * n);
-        self.parts.reset(ABREAST * n);
-        for lines in [&mut self.selected, &mut self.leaders] {
-            lines.clear();
-            lines.resize(n, 0);
+        let table = ABREAST * self.x.features();
+        [&mut self.rest, &mut self.sum].into_iter().for_each(|sum| sum.reset(table));
+        [&mut self.scores, &mut self.pulls].into_iter().for_each(|lines| lines.reset(ABREAST * n));
+        // Nothing pulls yet, so the counts of each row may stand there.
+        for (counts, contest) in self.groups.iter().zip(&self.contests) {
+            let lines = &mut self.pulls[ABREAST * contest.begin..ABREAST * contest.end];
+            lines.chunks_exact_mut(ABREAST).for_each(|line| line.copy_from_slice(counts));
         }
-        for (group, span) in self.groups.iter().zip(&self.spans) {
-            for line in self.parts[ABREAST * span.start..ABREAST * span.end].chunks_exact_mut(ABREAST) {
-                line.copy_from_slice(&group.counts);
-            }
+        self.seen.clear();
+        self.seen.resize(n, 0);
+        self.leaders.clear();
+        self.leaders.resize(n, Leads::default());
+        self.selected.clear();
+        self.selected.resize(n, 0);
+        for (rows, counts) in self.rows.chunks(BATCH).zip(self.pulls.chunks(ABREAST * BATCH)) {
+            control.check()?;
+            self.x.add_abreast(rows, counts, &mut self.rest);
         }
-        self.sum(control)?;
-        self.look(control)?;
-        std::mem::swap(&mut self.scores, &mut self.pulls);
-        self.pulls.reset(ABREAST * n);
-        self.table.fill(0.0);
+        for (rows, scores) in self.rows.chunks(BATCH).zip(self.scores.chunks_mut(ABREAST * BATCH)) {
+            control.check()?;
+            self.x.dot_abreast(rows, [&self.rest], [scores]);
+        }
         let (mut squared, mut most, mut longest) = ([0f64; ABREAST], [0f64; ABREAST], [0f64; ABREAST]);
         for (i, sample) in self.rows.iter().enumerate() {
             let length = self.x.length(*sample);
             for l in 0..ABREAST {
-                let part = f64::from(self.parts[ABREAST * i + l]);
-                squared[l] += part * f64::from(self.scores[ABREAST * i + l]);
-                most[l] += part * length;
-                longest[l] = if part > 0.0 { length.max(longest[l]) } else { longest[l] };
+                let count = f64::from(self.pulls[ABREAST * i + l]);
+                squared[l] += count * f64::from(self.scores[ABREAST * i + l]);
+                most[l] += count * length;
+                longest[l] = if count > 0.0 { length.max(longest[l]) } else { longest[l] };
             }
         }
         let learned =
@@ -200,78 +229,139 @@ impl<'a> Abreast<'a> {
             self.scales[l] = if learned { 1.0 / squared[l].sqrt() } else { 1.0 };
             self.ties[l] = TIE * longest[l];
         }
-        self.groups.iter_mut().for_each(|group| group.lanes &= learned);
-        self.steps = [0.0; ABREAST];
-        self.summed = false;
+        self.contests.iter_mut().for_each(|contest| contest.lanes &= learned);
+        self.lengths = Default::default();
+        self.paths = Default::default();
+        self.points.clear();
+        self.points.push(self.paths);
         Ok(learned)
     }
 
-    /// Makes the table the sum of all rows, each as often as its parts say.
-    fn sum(&mut self, control: &Control) -> Result<()> {
-        self.table.reset(ABREAST * self.x.features());
-        for (rows, parts) in self.rows.chunks(BATCH).zip(self.parts.chunks(ABREAST * BATCH)) {
-            control.check()?;
-            self.x.add_abreast(rows, parts, &mut self.table);
-        }
-        Ok(())
-    }
-
-    /// The products of all rows with what is in the table.
+    /// Looks at the unsure rows.
     fn look(&mut self, control: &Control) -> Result<()> {
-        for (rows, pulls) in self.rows.chunks(BATCH).zip(self.pulls.chunks_mut(ABREAST * BATCH)) {
+        let point = self.points.len() as u16;
+        self.points.push(self.paths);
+        let steps = self.paths.map(|path| path.steps);
+        let [with_rest, with_sum, _] = &mut self.products;
+        for batch in self.unsure.chunks(BATCH) {
             control.check()?;
-            self.x.dot_abreast(rows, &self.table, pulls);
-        }
-        Ok(())
-    }
-
-    /// How far each embedding goes towards `G`.
-    fn go(&mut self, step: f64) -> [f64; ABREAST] {
-        let (mut squared, mut along, mut mass) = ([0f64; ABREAST], [0f64; ABREAST], [0f64; ABREAST]);
-        for (group, span) in self.groups.iter().zip(&self.spans) {
-            for i in span.clone() {
-                for l in lanes(self.selected[i]) {
-                    let count = f64::from(group.counts[l]);
-                    squared[l] += count * f64::from(self.pulls[ABREAST * i + l]);
-                    along[l] += count * f64::from(self.scores[ABREAST * i + l]);
-                    mass[l] += count * self.x.length(self.rows[i]);
+            self.picked.clear();
+            self.picked.extend(batch.iter().map(|i| self.rows[*i]));
+            for lines in [&mut *with_rest, &mut *with_sum] {
+                lines.resize(ABREAST * batch.len(), 0.0);
+            }
+            self.x.dot_abreast(&self.picked, [&self.rest, &self.sum], [with_rest, with_sum]);
+            let found = with_rest.as_chunks::<ABREAST>().0.iter().zip(with_sum.as_chunks::<ABREAST>().0);
+            for (i, (rest, sum)) in batch.iter().zip(found) {
+                self.seen[*i] = point;
+                self.pulls[ABREAST * i..ABREAST * (i + 1)].copy_from_slice(sum);
+                for l in 0..ABREAST {
+                    self.scores[ABREAST * i + l] = (f64::from(rest[l]) + steps[l] * f64::from(sum[l])) as f32;
                 }
             }
         }
-        let mut steps = [0.0; ABREAST];
-        for l in 0..ABREAST {
-            if let Some((u, next)) = pull(step, self.scales[l], [squared[l], along[l], mass[l]]) {
-                self.scales[l] /= next;
-                self.steps[l] += u;
-                steps[l] = u;
-            }
-        }
-        steps
+        Ok(())
     }
 
-    /// Moves the scores, and selects of each group the samples of largest score; what changes is listed.
-    fn lead(&mut self, steps: [f64; ABREAST]) {
+    /// Looks at every row, and begins the way of looks anew.
+    fn look_at_all(&mut self, control: &Control) -> Result<()> {
+        self.points.clear();
+        self.unsure.clear();
+        self.unsure.extend(0..self.rows.len());
+        self.look(control)
+    }
+
+    /// Says what has changed since each point of the way.
+    fn measure(&mut self) {
+        self.since.clear();
+        self.since.extend(self.points.iter().map(|point| {
+            let mut since = Since { steps: [0.0; ABREAST], doubts: [0.0; ABREAST], stale: 0 };
+            for (l, (now, then)) in self.paths.iter().zip(point).enumerate() {
+                since.steps[l] = (now.steps - then.steps) as f32;
+                since.doubts[l] = now.doubt(then) as f32;
+                since.stale |= u32::from(since.doubts[l] > 0.0) << l;
+            }
+            since
+        }));
+    }
+
+    /// Says which rows lead, and lists those that are unsure; of all contests or of the open ones.
+    fn lead(&mut self, again: bool) {
+        self.measure();
+        let open = std::mem::take(&mut self.open);
+        let contests = if again { &open } else { &self.contests };
+        let looks = Looks { scores: &self.scores, pulls: &self.pulls, seen: &self.seen, since: &self.since };
         let ties = std::array::from_fn(|l| (self.ties[l] / self.scales[l]) as f32);
-        let steps = steps.map(|u| u as f32);
-        let scores = (&mut self.scores[..], &self.pulls[..]);
-        self.x.lead_abreast(scores, &self.spans, [&steps, &ties], &mut self.leaders);
-        self.changed.clear();
+        let mut still = Vec::new();
+        self.unsure.clear();
+        self.x.lead_abreast(looks, contests, &ties, &mut self.leaders, (&mut self.unsure, &mut still));
+        self.open = still;
+    }
+
+    /// Selects of each group the samples of largest score; what changes is listed.
+    fn select(&mut self, control: &Control) -> Result<()> {
+        self.lead(false);
+        if !self.unsure.is_empty() {
+            self.look(control)?;
+            self.lead(true);
+        }
+        self.picked.clear();
         self.factors.clear();
-        for (group, span) in self.groups.iter().zip(&self.spans) {
-            for i in span.clone() {
-                let now = self.leaders[i] & group.lanes;
+        for (counts, contest) in self.groups.iter().zip(&self.contests) {
+            for i in contest.begin..contest.end {
+                let now = self.leaders[i].does;
                 let then = std::mem::replace(&mut self.selected[i], now);
                 if now == then {
                     continue;
                 }
                 let mut factors = [0.0; ABREAST];
                 for l in lanes(now ^ then) {
-                    let count = group.counts[l];
-                    factors[l] = if now >> l & 1 == 1 { count } else { -count };
-                    self.parts[ABREAST * i + l] -= (f64::from(factors[l]) * self.steps[l]) as f32;
+                    factors[l] = if now >> l & 1 == 1 { counts[l] } else { -counts[l] };
                 }
-                self.changed.push(self.rows[i]);
+                self.picked.push(self.rows[i]);
                 self.factors.extend(factors);
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves `G` by the listed changes `Δ`, and `R` so that `E` stays.
+    fn turn(&mut self) {
+        let n = self.factors.len();
+        self.products.iter_mut().for_each(|lines| lines.resize(n, 0.0));
+        let [with_rest, before, after] = &mut self.products;
+        self.x.dot_abreast(&self.picked, [&self.rest, &self.sum], [with_rest, before]);
+        self.x.add_abreast(&self.picked, &self.factors, &mut self.sum);
+        self.x.dot_abreast(&self.picked, [&self.sum], [after]);
+        // ⟨G, Δ⟩ before and after it: their difference is ‖Δ‖².
+        let mut moved = [0f64; ABREAST];
+        for (at, factor) in self.factors.iter().enumerate().filter(|(_, factor)| **factor != 0.0) {
+            let l = at % ABREAST;
+            let factor = f64::from(*factor);
+            let [rest, before, after] = [&with_rest[at], &before[at], &after[at]].map(|v| f64::from(*v));
+            let lengths = &mut self.lengths[l];
+            lengths.along += factor * (rest + self.paths[l].steps * before);
+            lengths.squared += factor * (before + after);
+            lengths.mass += factor * self.x.length(self.picked[at / ABREAST]);
+            moved[l] += factor * (after - before);
+        }
+        for (path, moved) in self.paths.iter_mut().zip(moved) {
+            path.way += moved.max(0.0).sqrt();
+        }
+        for (at, factor) in self.factors.iter_mut().enumerate() {
+            *factor = (-self.paths[at % ABREAST].steps * f64::from(*factor)) as f32;
+        }
+        self.x.add_abreast(&self.picked, &self.factors, &mut self.rest);
+    }
+
+    /// Moves each embedding towards `G`.
+    fn go(&mut self, step: f64) {
+        for l in 0..ABREAST {
+            let Lengths { squared, along, mass } = self.lengths[l];
+            if let Some((u, next)) = pull(step, self.scales[l], [squared, along, mass]) {
+                self.scales[l] /= next;
+                self.lengths[l].along += u * squared;
+                self.paths[l].go(u);
             }
         }
     }
@@ -281,8 +371,10 @@ impl<'a> Abreast<'a> {
         for l in 0..ABREAST {
             let Some(factor) = shrinking(self.scales[l]) else { continue };
             self.scales[l] /= factor;
-            self.steps[l] *= factor;
-            for lines in [&mut self.scores, &mut self.parts] {
+            self.lengths[l].along *= factor;
+            self.paths[l].scale(factor);
+            self.points.iter_mut().for_each(|point| point[l].scale(factor));
+            for lines in [&mut self.scores, &mut self.rest] {
                 lines.iter_mut().skip(l).step_by(ABREAST).for_each(|v| *v = (f64::from(*v) * factor) as f32);
             }
         }
@@ -291,18 +383,6 @@ impl<'a> Abreast<'a> {
     /// One of the labels.
     pub fn lane(&mut self, lane: usize) -> Lane<'_, 'a> {
         Lane { all: self, lane }
-    }
-
-    /// Makes the table the embeddings.
-    fn sum_up(&mut self) {
-        for (group, span) in self.groups.iter().zip(&self.spans) {
-            for i in span.clone() {
-                for l in lanes(self.selected[i]) {
-                    self.parts[ABREAST * i + l] += (f64::from(group.counts[l]) * self.steps[l]) as f32;
-                }
-            }
-        }
-        self.summed = self.sum(&Control::default()).is_ok();
     }
 }
 
@@ -317,16 +397,17 @@ impl Learned for Lane<'_, '_> {
         let Self { all, lane } = self;
         let scale = all.scales[*lane] * all.x.longest();
         let bit = 1 << lane;
-        let best = all.spans.iter().filter_map(|span| span.clone().find(|i| all.selected[*i] & bit != 0));
+        let best = all
+            .contests
+            .iter()
+            .filter_map(|contest| (contest.begin..contest.end).find(|i| all.selected[*i] & bit != 0));
         best.map(|i| (all.rows[i], (scale * f64::from(all.scores[ABREAST * i + lane])) as f32)).collect()
     }
 
     fn embedding(&mut self) -> Vec<(u32, f32)> {
-        if !self.all.summed {
-            self.all.sum_up();
-        }
-        let scale = self.all.scales[self.lane];
-        let entry = |(j, line): (usize, &[f32])| (j as u32, (scale * f64::from(line[self.lane])) as f32);
-        self.all.table.chunks_exact(ABREAST).enumerate().map(entry).filter(|e| e.1 != 0.0).collect()
+        let (scale, steps) = (self.all.scales[self.lane], self.all.paths[self.lane].steps);
+        let value = |at: usize| scale * (f64::from(self.all.rest[at]) + steps * f64::from(self.all.sum[at]));
+        let entry = |j: usize| (j as u32, value(ABREAST * j + self.lane) as f32);
+        (0..self.all.x.features()).map(entry).filter(|e| e.1 != 0.0).collect()
     }
 }

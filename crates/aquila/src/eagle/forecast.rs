@@ -101,9 +101,10 @@ pub fn embeddings(x: &Features, groups: &Groups, bags: &Csr, kept: bool, threads
         .chunks(ABREAST)
         .filter(|run| worthwhile(run, groups, of_row, x.cols()))
         .map(|run| {
-            // Of each row its lines of scores, pulls, parts and what changes, and its numbers.
+            // Of each feature its lines of two sums; of each row its lines of scores, pulls and what changes, and its
+            // numbers.
             let shared = run.iter().map(|label| label.samples as f64).sum::<f64>() / SHARED as f64;
-            (4.0 * ABREAST as f64) * (features + 4.0 * shared.min(given.memberships)) + 32.0 * shared
+            (4.0 * ABREAST as f64) * (2.0 * features + 4.0 * shared.min(given.memberships)) + 32.0 * shared
         })
         .collect();
     abreast.sort_unstable_by(|a, b| b.total_cmp(a));

@@ -47,19 +47,31 @@ impl Lead {
 
 /// How far `E` and `G` have come.
 #[derive(Debug, Clone, Copy, Default)]
-struct Path {
+pub(super) struct Path {
     /// `Σ u`.
-    steps: f64,
+    pub steps: f64,
     /// The length of `G`'s way.
-    way: f64,
+    pub way: f64,
     /// `Σ u·way`.
     drift: f64,
 }
 
 impl Path {
+    /// Goes on by a step `u`.
+    pub fn go(&mut self, u: f64) {
+        self.drift += u * self.way;
+        self.steps += u;
+    }
+
+    /// Multiplies `E`.
+    pub fn scale(&mut self, factor: f64) {
+        self.steps *= factor;
+        self.drift *= factor;
+    }
+
     /// What a forecast from an earlier point may be off by, for samples of length 1.
     #[inline(always)]
-    fn doubt(&self, then: &Self) -> f64 {
+    pub fn doubt(&self, then: &Self) -> f64 {
         ((self.drift - then.drift) - then.way * (self.steps - then.steps)).max(0.0)
     }
 }
@@ -258,8 +270,7 @@ impl<'a> Grlr<'a> {
             let Some((u, next)) = pull(step, self.scale, [squared, along, mass]) else { break };
             self.scale /= next;
             along += u * squared;
-            self.path.drift += u * self.path.way;
-            self.path.steps += u;
+            self.path.go(u);
             if let Some(factor) = shrinking(self.scale) {
                 self.shrink(factor);
                 along *= factor;
@@ -318,8 +329,7 @@ impl<'a> Grlr<'a> {
     fn shrink(&mut self, factor: f64) {
         self.sums.iter_mut().for_each(|[r, _]| *r = (f64::from(*r) * factor) as f32);
         self.scale /= factor;
-        self.path.steps *= factor;
-        self.path.drift *= factor;
+        self.path.scale(factor);
         self.points.clear();
         self.look_at_all();
         self.groups.iter_mut().for_each(|g| g.lead = Lead::NONE);

@@ -1,7 +1,7 @@
 //! The samples as the embeddings see them.
 
 use crate::data::Csr;
-use crate::kernels::abreast::{self, ABREAST, Picked};
+use crate::kernels::abreast::{self, ABREAST, Contest, Leads, Looks, Picked};
 use crate::kernels::dcd::Entries;
 use crate::kernels::pairs::dot_pairs;
 use crate::kernels::{Isa, prefetch_line};
@@ -108,9 +108,9 @@ impl View<'_> {
         Picked { entries: &self.entries, starts: self.samples.starts, rows }
     }
 
-    /// The product of each sample with each vector of a table: see [`abreast::products`].
-    pub fn dot_abreast(&self, rows: &[u32], table: &[f32], out: &mut [f32]) {
-        abreast::products(self.isa, self.picked(rows), table, out);
+    /// The products of each sample with each vector of the tables: see [`abreast::products`].
+    pub fn dot_abreast<const N: usize>(&self, rows: &[u32], tables: [&[f32]; N], out: [&mut [f32]; N]) {
+        abreast::products(self.isa, self.picked(rows), tables, out);
     }
 
     /// Adds samples to the vectors of a table: see [`abreast::add`].
@@ -121,12 +121,13 @@ impl View<'_> {
     /// The leaders of groups: see [`abreast::lead`].
     pub fn lead_abreast(
         &self,
-        scores: (&mut [f32], &[f32]),
-        groups: &[Range<usize>],
-        moves: [&[f32; ABREAST]; 2],
-        leaders: &mut [u32],
+        looks: Looks<'_>,
+        contests: &[Contest],
+        ties: &[f32; ABREAST],
+        leaders: &mut [Leads],
+        open: (&mut Vec<usize>, &mut Vec<Contest>),
     ) {
-        abreast::lead(self.isa, scores, groups, moves, leaders);
+        abreast::lead(self.isa, looks, contests, ties, leaders, open);
     }
 }
 

@@ -5,7 +5,6 @@
 use super::dcd::Entries;
 use super::lanes::{Lanes, Work, dispatch};
 use super::{Isa, prefetch_line};
-use std::ops::Range;
 
 /// How many vectors.
 pub(crate) const ABREAST: usize = 16;
@@ -33,7 +32,7 @@ impl Picked<'_> {
 
     /// Asks the caches for what will be needed soon: rows come in no order, nor do lines, and neither fit the near ones.
     #[inline(always)]
-    fn prefetch(&self, n: usize, table: &[f32]) {
+    fn prefetch<const N: usize>(&self, n: usize, tables: [*const f32; N]) {
         if n + ROWS_AHEAD < self.rows.len() {
             let (idx, val) = self.row(n + ROWS_AHEAD);
             for j in (0..idx.len()).step_by(16) {
@@ -43,7 +42,9 @@ impl Picked<'_> {
         }
         if n + 1 < self.rows.len() {
             let (idx, _) = self.row(n + 1);
-            idx.iter().for_each(|j| prefetch_line(table.as_ptr().wrapping_add(*j as usize * ABREAST)));
+            for j in idx {
+                tables.iter().for_each(|table| prefetch_line(table.wrapping_add(*j as usize * ABREAST)));
+            }
         }
     }
 
@@ -52,46 +53,60 @@ impl Picked<'_> {
     }
 }
 
-/// The products of each row with each vector of the table, a line for each row.
+/// The products of each row with each vector of the tables, a line for each row and table.
 ///
 /// # Panics
-/// If the table has fewer lines than there are columns, or `out` not as many as rows.
-pub(crate) fn products(isa: Isa, rows: Picked<'_>, table: &[f32], out: &mut [f32]) {
-    rows.fits(table, out);
-    dispatch(isa, ABREAST, Products { rows, table, out });
+/// If a table has fewer lines than there are columns, or its `out` not as many as rows.
+pub(crate) fn products<const N: usize>(
+    isa: Isa,
+    rows: Picked<'_>,
+    tables: [&[f32]; N],
+    out: [&mut [f32]; N],
+) {
+    tables.iter().zip(&out).for_each(|(table, out)| rows.fits(table, out));
+    dispatch(isa, ABREAST, Products { rows, tables, out });
 }
 
-struct Products<'a> {
+struct Products<'a, const N: usize> {
     rows: Picked<'a>,
-    table: &'a [f32],
-    out: &'a mut [f32],
+    tables: [&'a [f32]; N],
+    out: [&'a mut [f32]; N],
 }
 
-impl Work for Products<'_> {
+impl<const N: usize> Work for Products<'_, N> {
     type Out = ();
 
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
-        let Self { rows, table, out } = self;
-        for (n, out) in out.chunks_exact_mut(ABREAST).enumerate() {
+        let Self { rows, tables, mut out } = self;
+        let tables = tables.map(<[f32]>::as_ptr);
+        for n in 0..rows.rows.len() {
             let (idx, val) = rows.row(n);
-            rows.prefetch(n, table);
-            // SAFETY: `Entries::new` checked that ids are below the number of columns and `fits` that the table has a
-            // line for each; `out` is a line. `V` is the dispatcher's.
+            rows.prefetch(n, tables);
+            // SAFETY: `Entries::new` checked that ids are below the number of columns and `fits` that each table has a
+            // line for each, and each `out` one for each row. `V` is the dispatcher's.
             unsafe {
-                let at = |j: u32| V::load(table.as_ptr().add(j as usize * ABREAST));
-                let mut sums = [V::splat(0.0); 4];
+                let mut sums = [[V::splat(0.0); 4]; N];
                 let (quads, rest) = idx.as_chunks::<4>();
                 let (weights, tail) = val.as_chunks::<4>();
                 for (j, v) in quads.iter().zip(weights) {
                     for k in 0..4 {
-                        sums[k] = V::splat(v[k]).mul_add(at(j[k]), sums[k]);
+                        let v = V::splat(v[k]);
+                        for t in 0..N {
+                            let line = tables[t].add(j[k] as usize * ABREAST);
+                            sums[t][k] = v.mul_add(V::load(line), sums[t][k]);
+                        }
                     }
                 }
                 for (j, v) in rest.iter().zip(tail) {
-                    sums[0] = V::splat(*v).mul_add(at(*j), sums[0]);
+                    for t in 0..N {
+                        let line = tables[t].add(*j as usize * ABREAST);
+                        sums[t][0] = V::splat(*v).mul_add(V::load(line), sums[t][0]);
+                    }
                 }
-                sums[0].add(sums[1]).add(sums[2].add(sums[3])).store(out.as_mut_ptr());
+                for (out, [a, b, c, d]) in out.iter_mut().zip(sums) {
+                    a.add(b).add(c.add(d)).store(out.as_mut_ptr().add(n * ABREAST));
+                }
             }
         }
     }
@@ -120,7 +135,7 @@ impl Work for Add<'_> {
         let Self { rows, factors, table } = self;
         for (n, factors) in factors.chunks_exact(ABREAST).enumerate() {
             let (idx, val) = rows.row(n);
-            rows.prefetch(n, table);
+            rows.prefetch(n, [table.as_ptr()]);
             // SAFETY: as in `Products`; ids within a row differ, so no store is lost.
             unsafe {
                 let factors = V::load(factors.as_ptr());
@@ -133,30 +148,84 @@ impl Work for Add<'_> {
     }
 }
 
-/// Moves the scores of a group's rows by `steps · pulls`, and says of each row in which lanes it comes within `ties` of
-/// the group's best: a bit for each.
+/// Rows of which some lanes each seek the best.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Contest {
+    pub begin: usize,
+    pub end: usize,
+    /// A bit for each lane.
+    pub lanes: u32,
+}
+
+/// What has changed since rows were looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Since {
+    /// How often a row's pulls have moved its scores since.
+    pub steps: [f32; ABREAST],
+    /// By how much scores may be off.
+    pub doubts: [f32; ABREAST],
+    /// In which lanes they may: a bit for each.
+    pub stale: u32,
+}
+
+/// Scores as they were when rows were looked at: a line of scores and of pulls for each row, and since when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Looks<'a> {
+    pub scores: &'a [f32],
+    pub pulls: &'a [f32],
+    pub seen: &'a [u16],
+    pub since: &'a [Since],
+}
+
+impl Looks<'_> {
+    /// The scores of a row as they must be now if the pulls have not changed, and by how much they may be off.
+    ///
+    /// # Safety
+    /// There is such a row, and `V` has [`ABREAST`] lanes.
+    #[inline(always)]
+    unsafe fn at<V: Lanes>(&self, i: usize) -> (V, V) {
+        // SAFETY: the caller vouches for the row, and `lead` checked that each row has a line.
+        unsafe {
+            let since = &self.since[usize::from(*self.seen.get_unchecked(i))];
+            let [score, pull] = [self.scores, self.pulls].map(|of| V::load(of.as_ptr().add(i * ABREAST)));
+            (V::load(since.steps.as_ptr()).mul_add(pull, score), V::load(since.doubts.as_ptr()))
+        }
+    }
+}
+
+/// Says of each row in which lanes it comes within `ties` of its contest's best: a bit for each. Where doubts leave open
+/// who that is, the rows to look at are added to `unsure` and the contest to `open`.
 ///
 /// # Panics
-/// If there is not a line of scores and of pulls for each row of the group.
+/// If there is not a line of scores and of pulls for each row, or no row for a place in a contest.
 pub(crate) fn lead(
     isa: Isa,
-    (scores, pulls): (&mut [f32], &[f32]),
-    groups: &[Range<usize>],
-    [steps, ties]: [&[f32; ABREAST]; 2],
-    leaders: &mut [u32],
+    looks: Looks<'_>,
+    contests: &[Contest],
+    ties: &[f32; ABREAST],
+    leaders: &mut [Leads],
+    (unsure, open): (&mut Vec<usize>, &mut Vec<Contest>),
 ) {
-    assert!(scores.len() == ABREAST * leaders.len() && pulls.len() == scores.len());
-    assert!(groups.iter().all(|g| g.end <= leaders.len()));
-    dispatch(isa, ABREAST, Lead { scores, pulls, groups, steps, ties, leaders });
+    let rows = leaders.len();
+    assert!(looks.scores.len() == ABREAST * rows && looks.pulls.len() == ABREAST * rows);
+    assert!(looks.seen.len() == rows && contests.iter().all(|c| c.end <= rows));
+    dispatch(isa, ABREAST, Lead { looks, contests, ties, leaders, unsure, open });
+}
+
+/// The lanes in which a row leads by the scores as they are known, and those in which it may lead.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Leads {
+    pub does: u16,
+    pub may: u16,
 }
 
 struct Lead<'a> {
-    scores: &'a mut [f32],
-    pulls: &'a [f32],
-    groups: &'a [Range<usize>],
-    steps: &'a [f32; ABREAST],
+    looks: Looks<'a>,
+    contests: &'a [Contest],
     ties: &'a [f32; ABREAST],
-    leaders: &'a mut [u32],
+    leaders: &'a mut [Leads],
+    unsure: &'a mut Vec<usize>,
+    open: &'a mut Vec<Contest>,
 }
 
 impl Work for Lead<'_> {
@@ -164,24 +233,41 @@ impl Work for Lead<'_> {
 
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
-        let Self { scores, pulls, groups, steps, ties, leaders } = self;
-        // SAFETY: `lead` checked that there is a line of scores and of pulls for each row of each group. `V` is the
-        // dispatcher's.
-        unsafe {
-            let (steps, ties) = (V::load(steps.as_ptr()), V::load(ties.as_ptr()));
-            for group in groups {
-                let mut best = V::splat(f32::NEG_INFINITY);
-                for i in group.clone() {
-                    let score = scores.as_mut_ptr().add(i * ABREAST);
-                    let moved = steps.mul_add(V::load(pulls.as_ptr().add(i * ABREAST)), V::load(score));
-                    moved.store(score);
-                    best = best.max(moved);
+        let Self { looks, contests, ties, leaders, unsure, open } = self;
+        for contest in contests {
+            let rows = contest.begin..contest.end;
+            let (mut some, mut several) = (0, 0);
+            // SAFETY: `lead` checked that there is a line of scores and of pulls for each row of each contest. `V` is
+            // the dispatcher's.
+            unsafe {
+                let ties = V::load(ties.as_ptr());
+                // The best score, and what the best is not below.
+                let mut best = [V::splat(f32::NEG_INFINITY); 2];
+                for i in rows.clone() {
+                    let (score, doubt) = looks.at::<V>(i);
+                    best = [best[0].max(score), best[1].max(score.sub(doubt))];
                 }
-                let least = best.sub(ties);
-                for i in group.clone() {
-                    *leaders.get_unchecked_mut(i) =
-                        !V::load(scores.as_ptr().add(i * ABREAST)).less(least) & 0xffff;
+                let [least, sure] = best.map(|best| best.sub(ties));
+                for i in rows.clone() {
+                    let (score, doubt) = looks.at::<V>(i);
+                    let does = !score.less(least) & contest.lanes;
+                    let may = !score.add(doubt).less(sure) & contest.lanes;
+                    (some, several) = (some | may, several | some & may);
+                    *leaders.get_unchecked_mut(i) = Leads { does: does as u16, may: may as u16 };
                 }
+            }
+            if several == 0 {
+                continue;
+            }
+            let before = unsure.len();
+            for i in rows {
+                let stale = looks.since[usize::from(looks.seen[i])].stale;
+                if u32::from(leaders[i].may) & several & stale != 0 {
+                    unsure.push(i);
+                }
+            }
+            if unsure.len() > before {
+                open.push(*contest);
             }
         }
     }
@@ -219,38 +305,67 @@ mod tests {
         let close = |a: &[f32], b: &[f64]| a.iter().zip(b).all(|(a, b)| (f64::from(*a) - b).abs() < 1e-3);
         for isa in Isa::available() {
             let (mut out, mut table) = (vec![0.0; 6 * ABREAST], before.clone());
-            products(isa, picked, &before, &mut out);
+            products(isa, picked, [&before], [&mut out]);
             assert!(close(&out, &want), "{isa:?}");
+            let (mut first, mut second) = (vec![0.0; 6 * ABREAST], vec![0.0; 6 * ABREAST]);
+            let twice: Vec<f32> = before.iter().map(|v| 2.0 * v).collect();
+            products(isa, picked, [&twice, &before], [&mut first, &mut second]);
+            first.iter_mut().for_each(|v| *v *= 0.5);
+            assert!(close(&first, &want) && close(&second, &want), "{isa:?}");
             add(isa, picked, &factors, &mut table);
             assert!(close(&table, &added), "{isa:?}");
         }
     }
 
     #[test]
-    fn every_set_finds_the_leaders_of_each_group() {
+    fn every_set_finds_leaders_and_what_leaves_them_open() {
         let mut rng = Rng::new(&[8]);
         // Halves, so that no sum is rounded and there are ties.
         let mut number = || rng.below(9) as f32 * 0.5 - 2.0;
         let rows = 40;
-        let groups = [0..3, 3..3, 3..4, 4..29, 29..40];
-        let before: Vec<f32> = (0..rows * ABREAST).map(|_| number()).collect();
+        let contest = |(begin, end, lanes)| Contest { begin, end, lanes };
+        let contests = [(0, 3, 0xffff), (3, 3, 1), (3, 4, 0xffff), (4, 29, 0xf0ff), (29, 40, 1)].map(contest);
+        let scores: Vec<f32> = (0..rows * ABREAST).map(|_| number()).collect();
         let pulls: Vec<f32> = (0..rows * ABREAST).map(|_| number()).collect();
-        let steps: [f32; ABREAST] = std::array::from_fn(|_| number());
         let ties: [f32; ABREAST] = std::array::from_fn(|l| l as f32 * 0.25);
+        let since = [0.0, 0.5, 4.0].map(|most| {
+            let doubts = std::array::from_fn(|l| if l % 3 == 0 { 0.0 } else { most });
+            let stale = doubts.iter().enumerate().fold(0, |bits, (l, d)| bits | u32::from(*d > 0.0) << l);
+            Since { steps: std::array::from_fn(|_| number()), doubts, stale }
+        });
+        let seen: Vec<u16> = (0..rows as u16).map(|i| i * i % 7 % 3).collect();
+        let looks = Looks { scores: &scores, pulls: &pulls, seen: &seen, since: &since };
+        let mut opened = 0;
         for isa in Isa::available() {
-            let (mut scores, mut leaders) = (before.clone(), vec![7; rows]);
-            lead(isa, (&mut scores, &pulls), &groups, [&steps, &ties], &mut leaders);
-            for group in &groups {
-                for l in 0..ABREAST {
-                    let of = |i: usize| before[i * ABREAST + l] + steps[l] * pulls[i * ABREAST + l];
-                    let best = group.clone().map(of).fold(f32::NEG_INFINITY, f32::max);
-                    for i in group.clone() {
-                        assert_eq!(scores[i * ABREAST + l], of(i), "{isa:?}");
-                        assert_eq!(leaders[i] >> l & 1 == 1, of(i) >= best - ties[l], "{isa:?} {i} {l}");
+            let mut leaders = vec![Leads::default(); rows];
+            let (mut unsure, mut open) = (Vec::new(), Vec::new());
+            lead(isa, looks, &contests, &ties, &mut leaders, (&mut unsure, &mut open));
+            for c in contests {
+                let all = || c.begin..c.end;
+                let mut to_look = vec![false; rows];
+                for l in (0..ABREAST).filter(|l| c.lanes >> l & 1 == 1) {
+                    let since = |i: usize| &since[usize::from(seen[i])];
+                    let of = |i: usize| scores[i * ABREAST + l] + since(i).steps[l] * pulls[i * ABREAST + l];
+                    let best = all().map(of).fold(f32::NEG_INFINITY, f32::max);
+                    let sure = all().map(|i| of(i) - since(i).doubts[l]).fold(f32::NEG_INFINITY, f32::max);
+                    let may: Vec<usize> =
+                        all().filter(|i| of(*i) + since(*i).doubts[l] >= sure - ties[l]).collect();
+                    if may.len() > 1 {
+                        may.iter().for_each(|i| to_look[*i] |= since(*i).doubts[l] > 0.0);
+                    }
+                    for i in all() {
+                        assert_eq!(leaders[i].does >> l & 1 == 1, of(i) >= best - ties[l], "{isa:?} {i} {l}");
                     }
                 }
+                for i in all() {
+                    assert_eq!(unsure.contains(&i), to_look[i], "{isa:?} {i}");
+                    assert_eq!(u32::from(leaders[i].does) & !c.lanes, 0);
+                }
+                let is_open = open.iter().any(|o| o.begin == c.begin && o.end == c.end);
+                assert_eq!(is_open, to_look.contains(&true), "{isa:?}");
+                opened += usize::from(is_open);
             }
-            assert!(leaders.iter().all(|bits| bits >> ABREAST == 0));
         }
+        assert!(opened > 0 && opened < 3 * Isa::available().len());
     }
 }
