@@ -25,9 +25,9 @@ use crate::kernels::aligned::Aligned;
 const BATCH: usize = 4096;
 /// Most points of the way that looks may refer to: after so many, all samples are looked at anew.
 const POINTS: usize = 1024;
-/// How many of its lanes a sample must count for, on the mean: labels that go alone look at a sample about a fourth as
-/// often. On debian-tags in groups of ten 3 is as good and 2 worse.
-pub(super) const SHARED: usize = 4;
+/// How many of its lanes a sample must count for, on the mean: labels that go alone look at a sample about a third as
+/// often. On debian-tags in groups of ten all labels take 4 % longer with 4, and with 2, 3 % on one thread and 14 % on two.
+pub(super) const SHARED: usize = 3;
 
 /// Whether a run of labels should go abreast: its samples count for enough of its lanes, and the table of lines is no
 /// larger than what one pass reads. `entries` says how many a sample has.
