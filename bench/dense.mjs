@@ -7,15 +7,15 @@
 // and have the length of --length beside sparse rows of length 1. Answers are compared: a P@k that is worse than the
 // sparse way's by more than the tolerance ends the run with exit code 1 and no file.
 
-import { mkdir, writeFile } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { root } from '../scripts/lib/run.mjs'
 import { built } from './lib/built.mjs'
 import { tolerance } from './lib/compare.mjs'
 import { generate } from './lib/generator.mjs'
-import { busyShare, commit, machine, today, versions } from './lib/machine.mjs'
+import { busyShare, today } from './lib/machine.mjs'
 import { stream } from './lib/random.mjs'
+import { circumstances, record } from './lib/record.mjs'
 import { RANKS, rankScores, score } from './lib/score.mjs'
 import { file, setsOf } from './lib/sets.mjs'
 
@@ -206,6 +206,8 @@ async function compare(name, { x, y, xt, yt }) {
   }
 }
 
+const setNames = () => options.sets?.split(',') ?? setsOf(options.features)
+
 function sets() {
   if (options.features === undefined) {
     const { trn, tst } = generate(size, 0)
@@ -217,16 +219,14 @@ function sets() {
       ],
     ]
   }
-  const names = options.sets?.split(',') ?? setsOf(options.features)
-  return names.map((name) => [name, options.features])
+  return setNames().map((name) => [name, options.features])
 }
 
 const round = (v) => Number(v.toPrecision(4))
+const sources = options.features === undefined ? `--scale ${size}` : `--features DIR --sets ${setNames()}`
+const told = `node bench/dense.mjs ${sources} --cols ${cols} --length ${length} --rounds ${rounds} --threads ${threads}`
 const report = {
-  date: today(),
-  commit: commit(),
-  machine: machine(),
-  versions: versions(runtime),
+  ...circumstances(told, runtime),
   busy: await busyShare(),
   cols,
   length,
@@ -259,5 +259,4 @@ if (worse.length > 0) {
   process.stderr.write(`${worse.join('\n')}\n`)
   process.exit(1)
 }
-await mkdir(dirname(resolve(options.out)), { recursive: true })
-await writeFile(resolve(options.out), `${JSON.stringify(report, null, 2)}\n`)
+await record(resolve(options.out).replace(/\.json$/, ''), { json: `${JSON.stringify(report, null, 2)}\n` })
