@@ -5,6 +5,7 @@ mod common;
 use aquila::control::Control;
 use aquila::eagle::{Groups, LearnParams, learn};
 use aquila::kernels::dcd::{DenseRows, DualLoss, Entries, Problem, Rows, Span, Step};
+use aquila::kernels::gram::Gram;
 use aquila::kernels::{Isa, halves};
 use aquila::linear::{REST, Scratch, Stop, solve};
 use aquila::params::{Params, Value};
@@ -117,18 +118,40 @@ fn the_solver_learns_the_weights_of_sparse_columns_on_every_set() {
             for (width, active) in [(4, 0b1011), (8, 0x7f), (16, 0xffff), (32, 0xf_ffff)] {
                 let stop = Stop { eps: 2e-3, max_passes: 2000 };
                 let step = Step { loss, cp: 2.0, cn: 1.0, bias: 1.0, rest: REST * stop.eps };
-                let learn = |isa, rows| {
+                let learn = |isa, rows, of_products: bool| {
                     let problem = Problem { rows, positives: &positives, relevance: None, step };
                     let mut scratch = Scratch::default();
                     let rng = aquila::rng::Rng::new(&[7]);
-                    solve(isa, &problem, active, width, stop, rng, &mut scratch, &Control::default())
-                        .unwrap();
+                    let mut gram = Gram::default();
+                    let products = of_products.then(|| {
+                        gram.of(isa, &rows);
+                        &gram
+                    });
+                    solve(
+                        isa,
+                        &problem,
+                        products,
+                        active,
+                        width,
+                        stop,
+                        rng,
+                        &mut scratch,
+                        &Control::default(),
+                    )
+                    .unwrap();
                     scratch.siblings
                 };
-                let want = learn(Isa::Scalar, entries);
-                let forms = [("floats", floats), ("halves", paired)];
-                for (isa, (form, rows)) in Isa::available().into_iter().flat_map(|i| forms.map(|f| (i, f))) {
-                    let got = learn(isa, rows);
+                let want = learn(Isa::Scalar, entries, false);
+                let forms = [
+                    ("floats", floats, false),
+                    ("halves", paired, false),
+                    ("products of floats", floats, true),
+                    ("products of halves", paired, true),
+                ];
+                for (isa, (form, rows, products)) in
+                    Isa::available().into_iter().flat_map(|i| forms.map(|f| (i, f)))
+                {
+                    let got = learn(isa, rows, products);
                     let place =
                         format!("{n} rows, {sparse} + {dense} {form}, {loss:?}, {width} lanes, {isa:?}");
                     for lane in (0..width).filter(|l| active >> l & 1 == 1) {

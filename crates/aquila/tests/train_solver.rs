@@ -100,7 +100,7 @@ impl Case {
         };
         let mut scratch = Scratch::default();
         let rng = aquila::rng::Rng::new(&[7]);
-        solve(isa, &problem, active, width, stop, rng, &mut scratch, &Control::default()).unwrap();
+        solve(isa, &problem, None, active, width, stop, rng, &mut scratch, &Control::default()).unwrap();
         scratch
     }
 
@@ -280,7 +280,7 @@ fn stops_at_the_passes_and_at_a_cancelled_call() {
     let mut scratch = Scratch::default();
     let mut run = |max_passes, eps, control: &Control| {
         let rng = aquila::rng::Rng::new(&[1]);
-        solve(Isa::Scalar, &problem, 0b11, 4, Stop { eps, max_passes }, rng, &mut scratch, control)
+        solve(Isa::Scalar, &problem, None, 0b11, 4, Stop { eps, max_passes }, rng, &mut scratch, control)
     };
     assert_eq!(run(3, 1e-6, &Control::default()).unwrap(), 3);
     assert!(run(1000, 0.1, &Control::default()).unwrap() < 100);

@@ -80,6 +80,7 @@ pub struct DenseRows<'a> {
 enum Values<'a> {
     Floats(&'a [f32]),
     Halves(&'a [u32]),
+    Products(&'a [f32]),
 }
 
 impl Default for Values<'_> {
@@ -106,6 +107,13 @@ impl<'a> DenseRows<'a> {
         Self::of(Values::Halves(pairs), pairs.len(), cols, places)
     }
 
+    /// The same for products of the node's rows with each other, as many columns as rows or more: a row's weights are
+    /// its signed duals.
+    pub(super) fn products(products: &'a [f32], cols: usize, places: &'a [u32]) -> Self {
+        assert!(places.len() <= cols);
+        Self::of(Values::Products(products), products.len(), cols, places)
+    }
+
     fn of(values: Values<'a>, len: usize, cols: usize, places: &'a [u32]) -> Self {
         if cols == 0 {
             return Self::default();
@@ -124,7 +132,7 @@ impl<'a> DenseRows<'a> {
     #[inline(always)]
     pub(super) fn steps(&self) -> usize {
         match self.values {
-            Values::Floats(_) => self.cols,
+            Values::Floats(_) | Values::Products(_) => self.cols,
             Values::Halves(_) => self.cols.div_ceil(2),
         }
     }
@@ -134,11 +142,21 @@ impl<'a> DenseRows<'a> {
         matches!(self.values, Values::Halves(_))
     }
 
+    /// A row's floats, or the bits of its pairs.
+    pub(super) fn row(&self, i: usize) -> impl Iterator<Item = f32> + 'a {
+        let span = self.places[i] as usize * self.steps()..(self.places[i] as usize + 1) * self.steps();
+        let (floats, pairs) = match self.values {
+            Values::Floats(values) | Values::Products(values) => (&values[span], &[][..]),
+            Values::Halves(pairs) => (&[][..], &pairs[span]),
+        };
+        floats.iter().copied().chain(pairs.iter().map(|p| f32::from_bits(*p)))
+    }
+
     /// Where a row's floats, or pairs, begin.
     #[inline(always)]
     pub(super) fn at(&self, i: usize) -> *const f32 {
         let values = match self.values {
-            Values::Floats(values) => values.as_ptr(),
+            Values::Floats(values) | Values::Products(values) => values.as_ptr(),
             Values::Halves(pairs) => pairs.as_ptr().cast(),
         };
         values.wrapping_add(self.places[i] as usize * self.steps())
@@ -188,6 +206,56 @@ impl<'a> Rows<'a> {
         self.entries.cols
     }
 
+    /// `w·x_i` of every lane, the sparse part alone, summed in several streams so that additions need not wait for each other.
+    ///
+    /// # Safety
+    /// `i` is a row, `w` holds `V::N` floats for each column, and the instruction set of `V` was detected.
+    #[inline(always)]
+    pub(super) unsafe fn margins<V: Lanes>(&self, w: *const f32, i: usize) -> V {
+        // SAFETY: `Rows::new` checked that spans lie within the entries and `Entries::new` that every id is below
+        // `cols`.
+        unsafe {
+            let Span { begin, end, .. } = *self.spans.get_unchecked(i);
+            let (idx, val) = (self.entries.idx.as_ptr(), self.entries.val.as_ptr());
+            let at = |j: usize| V::load(w.add(*idx.add(j) as usize * V::N));
+            let mut sums = [V::splat(0.0); 4];
+            let mut j = begin;
+            while j + V::STREAMS <= end {
+                for (k, sum) in sums.iter_mut().enumerate().take(V::STREAMS) {
+                    *sum = V::splat(*val.add(j + k)).mul_add(at(j + k), *sum);
+                }
+                j += V::STREAMS;
+            }
+            for (k, sum) in sums.iter_mut().enumerate().take(V::STREAMS - 1) {
+                if j + k < end {
+                    *sum = V::splat(*val.add(j + k)).mul_add(at(j + k), *sum);
+                }
+            }
+            match V::STREAMS {
+                1 => sums[0],
+                2 => sums[0].add(sums[1]),
+                _ => sums[0].add(sums[1]).add(sums[2].add(sums[3])),
+            }
+        }
+    }
+
+    /// `w += d·x_i`.
+    ///
+    /// # Safety
+    /// As [`Rows::margins`].
+    #[inline(always)]
+    pub(super) unsafe fn add_row<V: Lanes>(&self, w: *mut f32, i: usize, d: V) {
+        // SAFETY: as in `margins`; ids within a row differ, so no store is lost.
+        unsafe {
+            let Span { begin, end, .. } = *self.spans.get_unchecked(i);
+            let (idx, val) = (self.entries.idx.as_ptr(), self.entries.val.as_ptr());
+            for j in begin..end {
+                let at = w.add(*idx.add(j) as usize * V::N);
+                V::splat(*val.add(j)).mul_add(d, V::load(at)).store(at);
+            }
+        }
+    }
+
     /// A row as the passes see it.
     #[cfg(test)]
     pub(crate) fn row(&self, i: usize) -> (Span, &'a [u32], &'a [f32]) {
@@ -226,7 +294,7 @@ pub struct Step {
 #[derive(Debug, Default)]
 pub struct Siblings {
     width: usize,
-    w: Aligned,
+    pub(super) w: Aligned,
     pub(super) panel: Aligned,
     /// The panel rounded to pairs of halves, where rows are such pairs.
     pub(super) rounded: Aligned,
@@ -328,10 +396,11 @@ pub fn pass(isa: Isa, problem: &Problem<'_>, order: &[u32], state: &mut Siblings
 }
 
 fn run<R: Rule>(isa: Isa, width: usize, args: Args<'_>) -> Gap {
-    match (args.rows.dense.cols > 0, args.rows.dense.paired()) {
-        (false, _) => dispatch(isa, width, RowByRow::<R>::new(args)),
-        (true, false) => dispatch(isa, width, Tiled::<R, false>::new(args)),
-        (true, true) => dispatch(isa, width, Tiled::<R, true>::new(args)),
+    match args.rows.dense.values {
+        _ if args.rows.dense.cols == 0 => dispatch(isa, width, RowByRow::<R>::new(args)),
+        Values::Floats(_) => dispatch(isa, width, Tiled::<R, false, false>::new(args)),
+        Values::Halves(_) => dispatch(isa, width, Tiled::<R, true, false>::new(args)),
+        Values::Products(_) => dispatch(isa, width, Tiled::<R, false, true>::new(args)),
     }
 }
 
@@ -374,38 +443,14 @@ impl Args<'_> {
         super::prefetch_line(self.state.alpha.as_ptr().wrapping_add(i * lanes));
     }
 
-    /// `w·x_i` of every lane, summed in several streams so that additions need not wait for each other.
+    /// `w·x_i` of every lane.
     ///
     /// # Safety
     /// `i` is a row of `rows`, the state was reset for these rows and `V::N` lanes.
     #[inline(always)]
     pub unsafe fn margins<V: Lanes>(&self, i: usize) -> V {
-        let rows = self.rows;
-        // SAFETY: `Rows::new` checked that spans lie within the entries and `Entries::new` that every id is below
-        // `cols`; `pass` checked that `w` holds `cols` rows of lanes.
-        unsafe {
-            let Span { begin, end, .. } = *rows.spans.get_unchecked(i);
-            let (idx, val, w) = (rows.entries.idx.as_ptr(), rows.entries.val.as_ptr(), self.state.w.as_ptr());
-            let at = |j: usize| V::load(w.add(*idx.add(j) as usize * V::N));
-            let mut sums = [V::splat(0.0); 4];
-            let mut j = begin;
-            while j + V::STREAMS <= end {
-                for (k, sum) in sums.iter_mut().enumerate().take(V::STREAMS) {
-                    *sum = V::splat(*val.add(j + k)).mul_add(at(j + k), *sum);
-                }
-                j += V::STREAMS;
-            }
-            for (k, sum) in sums.iter_mut().enumerate().take(V::STREAMS - 1) {
-                if j + k < end {
-                    *sum = V::splat(*val.add(j + k)).mul_add(at(j + k), *sum);
-                }
-            }
-            match V::STREAMS {
-                1 => sums[0],
-                2 => sums[0].add(sums[1]),
-                _ => sums[0].add(sums[1]).add(sums[2].add(sums[3])),
-            }
-        }
+        // SAFETY: the caller's.
+        unsafe { self.rows.margins::<V>(self.state.w.as_ptr(), i) }
     }
 
     /// `w += d·x_i`.
@@ -414,16 +459,8 @@ impl Args<'_> {
     /// As [`Args::margins`].
     #[inline(always)]
     pub unsafe fn add_row<V: Lanes>(&mut self, i: usize, d: V) {
-        // SAFETY: as in `margins`; ids within a row differ, so no store is lost.
-        unsafe {
-            let Span { begin, end, .. } = *self.rows.spans.get_unchecked(i);
-            let (idx, val) = (self.rows.entries.idx.as_ptr(), self.rows.entries.val.as_ptr());
-            let w = self.state.w.as_mut_ptr();
-            for j in begin..end {
-                let at = w.add(*idx.add(j) as usize * V::N);
-                V::splat(*val.add(j)).mul_add(d, V::load(at)).store(at);
-            }
-        }
+        // SAFETY: the caller's.
+        unsafe { self.rows.add_row::<V>(self.state.w.as_mut_ptr(), i, d) }
     }
 
     /// The cost of row `i` in every lane.

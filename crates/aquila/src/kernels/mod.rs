@@ -7,6 +7,7 @@ pub(crate) mod abreast;
 pub(crate) mod aligned;
 pub(crate) mod bytes;
 pub mod dcd;
+pub mod gram;
 pub mod halves;
 // Where no vector form is compiled, nobody asks for halves or pairs.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]

@@ -19,21 +19,22 @@ use super::lanes::{Lanes, Work};
 use std::marker::PhantomData;
 
 /// Most rows of a tile.
-const MOST_ROWS: usize = 8;
+pub(super) const MOST_ROWS: usize = 8;
 
-/// A pass over rows with a dense block.
-pub(super) struct Tiled<'a, R, const HALVES: bool> {
+/// A pass over rows with a dense block, or over products of rows ([`gram`](super::gram)): of these the block's row
+/// says what the products with earlier rows are, and a step is a line of weights.
+pub(super) struct Tiled<'a, R, const HALVES: bool, const PRODUCTS: bool> {
     args: Args<'a>,
     rule: PhantomData<R>,
 }
 
-impl<'a, R, const HALVES: bool> Tiled<'a, R, HALVES> {
+impl<'a, R, const HALVES: bool, const PRODUCTS: bool> Tiled<'a, R, HALVES, PRODUCTS> {
     pub fn new(args: Args<'a>) -> Self {
         Self { args, rule: PhantomData }
     }
 }
 
-impl<R: Rule, const HALVES: bool> Work for Tiled<'_, R, HALVES> {
+impl<R: Rule, const HALVES: bool, const PRODUCTS: bool> Work for Tiled<'_, R, HALVES, PRODUCTS> {
     type Out = Gap;
     const HALVES: bool = HALVES;
 
@@ -69,13 +70,16 @@ impl<R: Rule, const HALVES: bool> Work for Tiled<'_, R, HALVES> {
                 products::<V, HALVES>(weights, cols, &at[..n], &ahead, &mut margins);
                 // The rows that moved, with their steps.
                 let mut moved = 0;
-                let (mut movers, mut steps) = ([std::ptr::null(); MOST_ROWS], [V::splat(0.0); MOST_ROWS]);
+                let (mut movers, mut steps) =
+                    ([(0, std::ptr::null()); MOST_ROWS], [V::splat(0.0); MOST_ROWS]);
                 for r in 0..n {
                     let i = rows[r];
                     let ready = R::ready(&pass, &args, i);
                     let mut dense = margins[r];
                     for (x, step) in movers.iter().zip(&steps).take(moved) {
-                        dense = V::splat(dot::<V, HALVES>(*x, at[r], cols)).mul_add(*step, dense);
+                        let product =
+                            if PRODUCTS { *at[r].add(x.0) } else { dot::<V, HALVES>(x.1, at[r], cols) };
+                        dense = V::splat(product).mul_add(*step, dense);
                     }
                     let margin = bias.mul_add(b, args.margins::<V>(i).add(dense));
                     let Some(step) = R::step(&mut pass, &mut args, i, ready, margin) else {
@@ -84,11 +88,19 @@ impl<R: Rule, const HALVES: bool> Work for Tiled<'_, R, HALVES> {
                     };
                     args.add_row(i, step);
                     b = bias.mul_add(step, b);
-                    (movers[moved], steps[moved]) = (at[r], step);
+                    (movers[moved], steps[moved]) = ((i, at[r]), step);
                     moved += 1;
                 }
                 let (panel, rounded) = (args.state.panel.as_mut_ptr(), args.state.rounded.as_mut_ptr());
-                add_rows::<V, HALVES>(panel, rounded, cols, &movers[..moved], &steps);
+                if PRODUCTS {
+                    for ((i, _), step) in movers.iter().zip(&steps).take(moved) {
+                        let at = panel.add(i * V::N);
+                        V::load(at).add(*step).store(at);
+                    }
+                } else {
+                    let movers = movers.map(|(_, at)| at);
+                    add_rows::<V, HALVES>(panel, rounded, cols, &movers[..moved], &steps);
+                }
             }
             b.store(args.state.bias.as_mut_ptr());
             R::end(pass)
@@ -112,11 +124,24 @@ struct Ahead<'a, 'b> {
     lines: usize,
 }
 
-impl Ahead<'_, '_> {
+/// What to ask from memory while margins are summed.
+pub(super) trait Ask {
     /// Asks for the part that belongs to a line of dense columns.
     ///
     /// # Safety
     /// Rows are those of the pass.
+    unsafe fn ask<V: Lanes>(&self, line: usize);
+}
+
+/// Rows that stand one after the other are fetched unasked.
+pub(super) struct Nothing;
+
+impl Ask for Nothing {
+    #[inline(always)]
+    unsafe fn ask<V: Lanes>(&self, _: usize) {}
+}
+
+impl Ask for Ahead<'_, '_> {
     #[inline(always)]
     unsafe fn ask<V: Lanes>(&self, line: usize) {
         let rows = self.args.rows;
@@ -166,11 +191,11 @@ macro_rules! for_rows {
 /// # Safety
 /// Each row has `cols` values and the panel `cols` lines of `V::N`; `V`'s instruction set was detected.
 #[inline(always)]
-unsafe fn products<V: Lanes, const HALVES: bool>(
+pub(super) unsafe fn products<V: Lanes, const HALVES: bool>(
     panel: *const f32,
     cols: usize,
     rows: &[*const f32],
-    ahead: &Ahead<'_, '_>,
+    ahead: &impl Ask,
     out: &mut [V; MOST_ROWS],
 ) {
     // SAFETY: the caller's.
@@ -184,7 +209,7 @@ unsafe fn products_of<V: Lanes, const HALVES: bool, const N: usize>(
     panel: *const f32,
     cols: usize,
     rows: *const *const f32,
-    ahead: &Ahead<'_, '_>,
+    ahead: &impl Ask,
     out: &mut [V; MOST_ROWS],
 ) {
     // SAFETY: the caller's.
@@ -234,7 +259,7 @@ unsafe fn add<V: Lanes, const HALVES: bool>(sum: V, a: V, b: V) -> V {
 /// # Safety
 /// As [`products`], with a step for each row. Of halves the panel has two lines for each of `rounded`.
 #[inline(always)]
-unsafe fn add_rows<V: Lanes, const HALVES: bool>(
+pub(super) unsafe fn add_rows<V: Lanes, const HALVES: bool>(
     panel: *mut f32,
     rounded: *mut f32,
     cols: usize,

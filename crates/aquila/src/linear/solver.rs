@@ -12,7 +12,8 @@
 //! far from 0 do not end a lane (theirs do: a single row is left after one step); a lane's step is left out while its projected gradient is below [`REST`] of `eps`; f32
 //! throughout.
 //!
-//! Rows with a dense block are stepped through a few at a time, in the same order: `kernels::tiles`.
+//! Rows with a dense block are stepped through a few at a time, in the same order: `kernels::tiles`. Where they are no
+//! more than the block's columns, products of rows stand for weights until the end: [`gram`](crate::kernels::gram).
 //!
 //! Cost: passes × non-zeros of the node × blocks, one vector multiply-add each, and about half as many again for
 //! the steps.
@@ -21,6 +22,7 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::kernels::Isa;
 use crate::kernels::dcd::{self, Problem, Siblings};
+use crate::kernels::gram::Gram;
 use crate::rng::Rng;
 
 /// When a block of siblings is done.
@@ -37,6 +39,7 @@ pub struct Stop {
 pub struct Scratch {
     /// The state of the siblings: after [`solve`], the answer.
     pub siblings: Siblings,
+    duals: Siblings,
     order: Vec<u32>,
 }
 
@@ -44,6 +47,7 @@ pub struct Scratch {
 pub const REST: f32 = 0.15;
 
 /// Learns the lanes of `active` from a problem in `width` lanes (see [`width_of`]); returns the number of passes.
+/// Where its rows' products are given, it steps with them.
 #[expect(
     clippy::too_many_arguments,
     reason = "each is a thing of its own, and the one caller names them all"
@@ -51,6 +55,7 @@ pub const REST: f32 = 0.15;
 pub fn solve(
     isa: Isa,
     problem: &Problem<'_>,
+    products: Option<&Gram>,
     active: u32,
     width: usize,
     stop: Stop,
@@ -58,7 +63,32 @@ pub fn solve(
     scratch: &mut Scratch,
     control: &Control,
 ) -> Result<u32> {
-    let Scratch { siblings, order } = scratch;
+    let Scratch { siblings, duals, order } = scratch;
+    let passes = match products {
+        None => run(isa, problem, active, width, stop, &mut rng, siblings, order, control),
+        Some(products) => {
+            let problem = Problem { rows: products.rows(), ..*problem };
+            run(isa, &problem, active, width, stop, &mut rng, duals, order, control)
+        }
+    }?;
+    if products.is_some() {
+        siblings.follow(isa, &problem.rows, duals);
+    }
+    Ok(passes)
+}
+
+#[expect(clippy::too_many_arguments, reason = "as of `solve`")]
+fn run(
+    isa: Isa,
+    problem: &Problem<'_>,
+    active: u32,
+    width: usize,
+    stop: Stop,
+    rng: &mut Rng,
+    siblings: &mut Siblings,
+    order: &mut Vec<u32>,
+    control: &Control,
+) -> Result<u32> {
     siblings.reset(&problem.rows, width);
     order.clear();
     order.extend(0..problem.rows.len() as u32);

@@ -7,6 +7,7 @@ use super::positives::Pairs;
 use crate::error::Result;
 use crate::kernels::Isa;
 use crate::kernels::dcd::{Entries, Problem, Siblings};
+use crate::kernels::gram::Gram;
 use crate::linear::{Kept, Scratch, Stop, solve, together, width_of};
 use crate::rng::Rng;
 use std::ops::Range;
@@ -18,6 +19,7 @@ const LEAST: f32 = 1e-9;
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     gatherer: Gatherer,
+    gram: Gram,
     scratch: Scratch,
     rows: Vec<u32>,
     pair_rows: Vec<u32>,
@@ -44,6 +46,10 @@ impl Worker {
         let node = self.gatherer.gather(trainer.rows, entries, &self.rows);
         let isa = Isa::detect();
         let (params, control) = (trainer.params, trainer.control);
+        let products = Gram::pays(&node.rows).then(|| {
+            self.gram.of(isa, &node.rows);
+            &self.gram
+        });
         let stop = Stop { eps: params.eps, max_passes: params.max_passes };
         let children = job.layer.children(task.parent).len();
         let end = (task.blocks.end * LANES).min(children);
@@ -78,7 +84,7 @@ impl Worker {
                 step: trainer.step(),
             };
             let rng = Rng::new(&[control.seed, u64::from(job.number), task.parent as u64, first as u64]);
-            solve(isa, &problem, active, width, stop, rng, &mut self.scratch, control)?;
+            solve(isa, &problem, products, active, width, stop, rng, &mut self.scratch, control)?;
             self.scratch.siblings.survivors(isa, params.threshold, &mut self.survivors);
             for from in (0..lanes).step_by(LANES).filter(|from| active >> from & 0xffff != 0) {
                 let learned = Learned {
@@ -258,7 +264,8 @@ mod tests {
                     let (mut scratch, mut survivors) = (Scratch::default(), Vec::new());
                     let control = Control::default();
                     let isa = Isa::detect();
-                    solve(isa, &problem, 0b11111, 8, stop, Rng::new(&[1]), &mut scratch, &control).unwrap();
+                    solve(isa, &problem, None, 0b11111, 8, stop, Rng::new(&[1]), &mut scratch, &control)
+                        .unwrap();
                     let mut kept = Kept::default();
                     scratch.siblings.survivors(isa, threshold, &mut survivors);
                     let learned = Learned {
