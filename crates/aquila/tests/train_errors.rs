@@ -95,7 +95,7 @@ fn a_limit_below_the_forecast_is_kept() {
     let need = forecast(&x, &y, &p, 1);
     let mut c = control(1, 0);
     c.memory_limit = need - 1;
-    let words = ["MB", "raise the limit", "tree.vectorEntries"];
+    let words = ["forecast to need", "raise the limit", "tree.vectorEntries"];
     refused(train(&x, &y, &p, TrainInputs::default(), &c), ErrorCode::MemoryLimit, &words);
     c.memory_limit = need;
     assert_eq!(train(&x, &y, &p, TrainInputs::default(), &c).unwrap().1.forecast_bytes, need);
