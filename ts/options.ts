@@ -18,6 +18,11 @@ export interface Progress {
   done: number
   /** Units of work of this stage in all. */
   total: number
+  /**
+   * While layers are learned: the first that is not learned to its end, from 0 at the root, and at the end their number.
+   * They are learned side by side, the costliest parts first.
+   */
+  layer?: number
   /** Rows of the input. */
   rows: number
   /** Labels of the input. */

@@ -104,11 +104,12 @@ export function print(json: boolean, result: Record<string, unknown>, lines: [st
   for (const [name, value] of lines) process.stdout.write(`${name.padEnd(width)}  ${value}\n`)
 }
 
-function line({ stage, done, total, eta }: Progress): string {
+function line({ stage, done, total, layer, eta }: Progress): string {
   const share = total > 0 ? done / total : 1
   const bar = '#'.repeat(Math.round(share * 24)).padEnd(24, '.')
   const left = eta === undefined || done >= total ? '' : `  ${Math.ceil(eta)} s left`
-  return `${stage.padEnd(12)} [${bar}] ${(share * 100).toFixed(0).padStart(3)} %${left}`
+  const which = layer === undefined || done >= total ? '' : `  layer ${layer}`
+  return `${stage.padEnd(12)} [${bar}] ${(share * 100).toFixed(0).padStart(3)} %${which}${left}`
 }
 
 /** Shows progress on stderr: a bar on a terminal, a line for each finished stage otherwise, nothing with `--json`. */

@@ -24,6 +24,8 @@ pub struct ProgressEvent {
     pub done: f64,
     /// Units of work of this stage in all.
     pub total: f64,
+    /// While layers are learned: the first that is not learned to its end.
+    pub layer: Option<u32>,
     /// Rows of the input.
     pub rows: f64,
     /// Labels of the input.
@@ -106,6 +108,7 @@ impl Control {
                 stage: p.stage,
                 done: p.done as f64,
                 total: p.total as f64,
+                layer: p.layer,
                 rows: p.rows as f64,
                 labels: p.labels as f64,
                 seconds: p.seconds,

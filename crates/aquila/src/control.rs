@@ -13,6 +13,9 @@ pub struct Progress {
     pub done: u64,
     /// Units of work of this stage in all.
     pub total: u64,
+    /// While layers are learned: the first that is not learned to its end, from 0 at the root. They are learned side by
+    /// side, the costliest parts first.
+    pub layer: Option<u32>,
     /// Rows of the input.
     pub rows: u64,
     /// Labels of the input.

@@ -207,7 +207,8 @@ fn progress_goes_forward_stage_by_stage() {
         p.solver.negatives = negatives;
         for threads in [1, 2, 5] {
             for tree in [None, Some(tree.clone().unwrap())] {
-                let expected = if tree.is_some() { &stages[2..] } else { &stages[..] };
+                let given = tree.is_some();
+                let expected = if given { &stages[2..] } else { &stages[..] };
                 let all = reports(&p, TrainInputs { tree, ..TrainInputs::default() }, threads);
                 let mut order: Vec<&str> = all.iter().map(|r| r.stage).collect();
                 order.dedup();
@@ -220,6 +221,12 @@ fn progress_goes_forward_stage_by_stage() {
                 for w in all.windows(2).filter(|w| w[0].stage == w[1].stage) {
                     assert!(w[0].done <= w[1].done && w[0].total == w[1].total, "{threads} threads: {w:?}");
                 }
+                let of_layers: Vec<Option<u32>> =
+                    all.iter().filter(|r| r.stage == "layers").map(|r| r.layer).collect();
+                assert!(of_layers.is_sorted() && of_layers[0].is_some(), "{of_layers:?}");
+                let depth = of_layers.last().unwrap().unwrap();
+                assert!(if given { depth == 2 } else { depth >= 2 }, "{depth} layers");
+                assert!(all.iter().all(|r| r.layer.is_some() == (r.stage == "layers")));
                 let layers = all.iter().rfind(|r| r.stage == "layers").unwrap();
                 assert_eq!((layers.done, layers.eta), (layers.total, 0.0));
             }
@@ -232,7 +239,16 @@ fn a_control_without_its_listener_shares_the_flag() {
     let mut c = Control::default();
     c.on_progress(|_| panic!("told"));
     let quiet = c.quiet();
-    quiet.report(&Progress { stage: "x", done: 0, total: 1, rows: 0, labels: 0, seconds: 0.0, eta: 0.0 });
+    quiet.report(&Progress {
+        stage: "x",
+        done: 0,
+        total: 1,
+        layer: None,
+        rows: 0,
+        labels: 0,
+        seconds: 0.0,
+        eta: 0.0,
+    });
     c.cancel_flag().store(true, Ordering::Relaxed);
     refused(quiet.check(), ErrorCode::Cancelled, &["cancelled"]);
 }

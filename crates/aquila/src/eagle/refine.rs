@@ -379,6 +379,7 @@ impl Work<'_> {
             stage: "refine",
             done: u64::from(done),
             total: u64::from(total),
+            layer: None,
             rows: self.x.rows() as u64,
             labels: self.bags.cols() as u64,
             seconds,

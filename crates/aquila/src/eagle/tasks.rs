@@ -139,6 +139,7 @@ pub(super) fn each_label<T: Send>(
                     stage,
                     done: *done,
                     total: work,
+                    layer: None,
                     rows: x.rows() as u64,
                     labels: bags.cols() as u64,
                     seconds,

@@ -85,7 +85,9 @@ impl Trainer<'_> {
         let columns: u64 = jobs.iter().map(|j| j.layer.columns() as u64).sum();
         let next = AtomicUsize::new(0);
         // Held while the listener is told, so that it never hears of less than before.
-        let done = Mutex::new(0u64);
+        let mut left = vec![0usize; jobs.len()];
+        tasks.iter().for_each(|t| left[t.job] += 1);
+        let state = Mutex::new((0u64, left));
         let results: Mutex<Vec<Block>> = Mutex::new(Vec::new());
         let failure = Mutex::new(None);
         let entries = self.rows.entries();
@@ -98,14 +100,19 @@ impl Trainer<'_> {
                             failure.lock().expect("no panic holds this lock").get_or_insert(e);
                             return;
                         }
-                        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                        let (done, left) = &mut *state;
                         *done += task.cost;
+                        left[task.job] -= 1;
+                        let open = left.iter().position(|left| *left > 0);
+                        let last = jobs.last().map_or(0, |job| job.number);
                         let now = before + (*done as f64 / total.max(1) as f64 * columns as f64) as u64;
                         let share = now as f64 / self.columns.max(1) as f64;
                         self.control.report(&Progress {
                             stage: self.stage,
                             done: now,
                             total: self.columns,
+                            layer: Some(open.map_or(last + 1, |job| jobs[job].number)),
                             rows: self.rows.rows() as u64,
                             labels: self.labels as u64,
                             seconds: self.since.elapsed().as_secs_f64(),

@@ -145,7 +145,7 @@ fn run(
     let tell = |stage, done| {
         let (rows, labels) = (x.rows() as u64, y.cols() as u64);
         let seconds = since.elapsed().as_secs_f64();
-        control.report(&Progress { stage, done, total: 1, rows, labels, seconds, eta: -1.0 });
+        control.report(&Progress { stage, done, total: 1, layer: None, rows, labels, seconds, eta: -1.0 });
     };
     let rows = TrainRows::of_features(x, params.model.normalize);
     let tree = match inputs.tree {

@@ -65,6 +65,7 @@ impl Model {
                 stage: "predict",
                 done: done as u64,
                 total: x.rows() as u64,
+                layer: None,
                 rows: x.rows() as u64,
                 labels: self.labels as u64,
                 seconds,
