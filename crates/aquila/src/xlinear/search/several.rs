@@ -57,7 +57,8 @@ impl Model {
             if others().any(|(other, c)| other > key || (other == key && c < column)) {
                 continue;
             }
-            let merged = merging.key(key, others().map(|o| o.0), 1 + slots_of.others(column).count());
+            let (own, slots) = (key - chunk.key, 1 + slots_of.others(column).count());
+            let merged = merging.key(key, own, others().map(|o| o.0), slots);
             found.push(select::pack(merged, label));
         }
     }
