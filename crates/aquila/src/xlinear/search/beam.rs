@@ -114,7 +114,7 @@ impl Model {
                 let threshold = maxima.threshold(s.isa, best);
                 if slots && several.is_some() {
                     let merging = model.merging(params, s.edge);
-                    return model.take_several(s, t, active, merging, threshold);
+                    return model.take_several(s, t, active, merging, (threshold, k));
                 }
                 s.reached.clear();
                 let keys = &s.sums[..active.len() * stride];

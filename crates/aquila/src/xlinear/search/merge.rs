@@ -21,7 +21,7 @@ impl Merging {
     /// A mean of what logarithms stand for is taken as `best + ln(Σ exp(key − best) / n)`, which does not underflow.
     pub fn key(self, best: f32, own: f32, others: impl Iterator<Item = f32>, slots: usize) -> f32 {
         let Self { how, logs, edge } = self;
-        if best <= LOWEST || how == Merge::Max {
+        if best <= LOWEST || how == Merge::Max || slots == 1 {
             return best;
         }
         let others = others.filter(|key| *key > LOWEST);
@@ -49,13 +49,17 @@ impl Merging {
         if logs { best + shared.ln() } else { shared }
     }
 
-    /// How far a label's key can be from the largest of its slots', with so many slots.
-    pub fn reach(self, slots: usize) -> f32 {
-        let slots = (slots as f32).ln();
+    /// How far a label's key can be above the largest of its slots', with so many slots.
+    pub fn rise(self, slots: usize) -> f32 {
+        if self.how == Merge::Sum { (slots as f32).ln() } else { 0.0 }
+    }
+
+    /// How far a label's key can be below the largest of its slots', with so many slots.
+    pub fn fall(self, slots: usize) -> f32 {
         match self.how {
-            Merge::All => 2.0 * slots,
-            Merge::Average | Merge::Sum => slots,
-            Merge::Max => 0.0,
+            Merge::All => 2.0 * (slots as f32).ln(),
+            Merge::Average => (slots as f32).ln(),
+            Merge::Max | Merge::Sum => 0.0,
         }
     }
 }
