@@ -102,6 +102,17 @@ fn labels_keep_their_leaf_and_get_others_within_bounds_for_any_number_of_threads
 }
 
 #[test]
+fn further_labels_open_no_further_chunk() {
+    // Two leaves of 76 labels, and room for 152 in each: but a chunk has 128 columns.
+    let (x, y) = separable(6, 900, 152);
+    let mut p = params(2);
+    (p.tree.max_leaf, p.overlap.min_score) = (100, 0.0);
+    let model = learn(&x, &y, &p, TrainInputs::default(), 2);
+    let sizes: Vec<usize> = leaves(&model.tree().unwrap()).iter().map(Vec::len).collect();
+    assert_eq!(sizes, [128, 128]);
+}
+
+#[test]
 fn a_label_of_two_meanings_gets_a_leaf_for_each() {
     // Labels 2m and 2m + 1 become one: rows of either show features of their own.
     let (x, y) = separable(9, 1200, 60);

@@ -175,11 +175,11 @@ crate::params! {
         pub rounds: u32 = 1, "overlap.rounds", Kind::Integer { min: 1.0, max: 100.0 };
         /// Whether the layers above learn anew once labels have further leaves. Without, rounds end after the first.
         pub update: bool = true, "overlap.update", Kind::Bool;
-        /// What becomes of the scores of a label's leaves: all (the mean of roots over all, at the beam's edge for those
-        /// that the search does not reach), average, max or sum (over those reached). The model keeps it.
+        /// What becomes of the scores of a label's leaves: all (the mean of roots over all, from the beam's edge down for
+        /// those that the search does not reach), average, max or sum (over those reached). The model keeps it.
         pub merge: Merge = Merge::All, "overlap.merge", Kind::Choice(Merge::TEXTS);
-        /// Most labels that further ones may fill a leaf to, in mean leaf sizes. 0 is the paper's form: no bound, and
-        /// labels leave the leaf they had for more counted ones.
+        /// Most labels that further ones may fill a leaf to, in mean leaf sizes; above 128 labels, down to a multiple
+        /// of 128. 0 is the paper's form: no bound, and labels leave the leaf they had for more counted ones.
         pub leaf_cap: f32 = 2.0, "overlap.leafCap", Kind::Number { min: 0.0, max: 1000.0 };
         /// Least mean score that the layers above must give a label's rows at a further leaf: below, it is not worth its
         /// cost.

@@ -8,6 +8,7 @@
 
 use super::OverlapParams;
 use super::block::Block;
+use super::layout::CHUNK;
 use super::learn::Learner;
 use crate::control::Progress;
 use crate::error::Result;
@@ -30,7 +31,7 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
     let mean = tree.labels() as f64 / leaves.count() as f64;
     let bounds = Bounds {
         copies: copies as usize,
-        cap: (f64::from(leaf_cap) * mean).ceil() as usize,
+        cap: room((f64::from(leaf_cap) * mean).ceil() as usize),
         min_score: f64::from(min_score),
     };
     let mut solver = learner.params().solver.clone();
@@ -79,6 +80,12 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
     Ok((now, Vec::new()))
 }
 
+/// Most labels that further ones may fill a leaf to, of so many wanted: beyond one chunk whole ones alone, for a search
+/// pays for a part of a chunk as for a whole one.
+fn room(wanted: usize) -> usize {
+    if wanted > CHUNK { wanted / CHUNK * CHUNK } else { wanted }
+}
+
 /// Which leaves each row reaches.
 fn reached(
     learner: &Learner<'_>,
@@ -101,4 +108,18 @@ fn reached(
         })
         .collect();
     Ok(Reached::new(leaves.count(), rows.iter().map(Vec::as_slice)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_leaf_grows_to_whole_chunks_or_stays_within_one() {
+        for (wanted, most) in
+            [(0, 0), (38, 38), (128, 128), (129, 128), (152, 128), (255, 128), (256, 256), (600, 512)]
+        {
+            assert_eq!(room(wanted), most);
+        }
+    }
 }

@@ -344,7 +344,8 @@ pub fn reference(
     let norm = row.iter().map(|(_, v)| f64::from(*v).powi(2)).sum::<f64>().sqrt();
     let scale = if norm > 0.0 { 1.0 / norm } else { 1.0 };
     let form = params.scores;
-    let mut slots: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    // For each label the keys of its slots, and what their classifiers have in them.
+    let mut slots: BTreeMap<u32, Vec<(f64, f64)>> = BTreeMap::new();
     let mut nodes = vec![(0usize, 0.0f64)];
     let mut edge = f64::NEG_INFINITY;
     for (t, layer) in made.tree.layers().iter().enumerate() {
@@ -366,7 +367,7 @@ pub fn reference(
                         let node = layer.labels[..column].iter().filter(|l| **l == NODE).count();
                         next.push((node, key));
                     }
-                    label => slots.entry(label).or_default().push(key),
+                    label => slots.entry(label).or_default().push((key, own)),
                 }
             }
         }
@@ -379,12 +380,12 @@ pub fn reference(
         nodes = next;
     }
     // Scores themselves, scaled by that of the label's best slot, as the definitions have them.
-    let merged = |label: u32, keys: Vec<f64>| {
-        let trained: Vec<f64> = keys.into_iter().filter(|k| k.is_finite()).collect();
-        if trained.is_empty() {
+    let merged = |label: u32, slots: Vec<(f64, f64)>| {
+        let best = slots.iter().copied().filter(|s| s.0.is_finite()).max_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((best, own)) = best else {
             return f64::NEG_INFINITY;
-        }
-        let best = trained.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        };
+        let trained: Vec<f64> = slots.iter().map(|s| s.0).filter(|k| k.is_finite()).collect();
         let margins = form == ScoreForm::Margin;
         let reached = trained.len() as f64;
         let of_label =
@@ -396,7 +397,7 @@ pub fn reference(
             Merge::Sum => sum,
             Merge::All if !margins => {
                 let roots: f64 = trained.iter().map(|k| (k - best).exp().sqrt()).sum();
-                let missing = (edge - best).exp().sqrt().min(roots / reached);
+                let missing = ((edge - best).exp() * own.exp().sqrt()).sqrt().min(roots / reached);
                 ((roots + (of_label - reached) * missing) / of_label).powi(2)
             }
             Merge::All | Merge::Average => sum / reached,

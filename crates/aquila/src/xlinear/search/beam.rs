@@ -1,6 +1,6 @@
 //! One row's search down the layers.
 
-use super::merge::Merging;
+use super::merge::{Merging, Slot};
 use super::searcher::{Active, Searcher};
 use super::{Allowed, Scope};
 use crate::data::FeatureRow;
@@ -114,7 +114,7 @@ impl Model {
                 let threshold = maxima.threshold(s.isa, best);
                 if slots && several.is_some() {
                     let merging = model.merging(params, s.edge);
-                    return model.take_several(s, t, active, merging, threshold);
+                    return model.take_several(s, t, active, merging, (threshold, k));
                 }
                 s.reached.clear();
                 let keys = &s.sums[..active.len() * stride];
@@ -158,7 +158,7 @@ impl Model {
                         if self.one_slot() {
                             s.found.push(select::pack(key, label));
                         } else {
-                            s.merge.reached.push((label, key));
+                            s.merge.reached.push(Slot { label, key, own: key - a.key });
                         }
                     }
                 }

@@ -1,5 +1,6 @@
 //! Scores of chosen labels, whatever the beam: their ancestors are scored and nothing else.
 
+use super::merge::Slot;
 use super::searcher::Searcher;
 use crate::data::FeatureRow;
 use crate::error::{Result, fail};
@@ -161,7 +162,7 @@ impl Model {
                                 if model.one_slot() {
                                     s.found.push(select::pack(key, label));
                                 } else {
-                                    s.merge.reached.push((label, key));
+                                    s.merge.reached.push(Slot { label, key, own: key - a.key });
                                 }
                             }
                             _ => {

@@ -14,13 +14,14 @@ pub(super) struct Merging {
 }
 
 impl Merging {
-    /// What `how` makes of the scores of a label with so many slots: `best` is the largest key, and `others` are those of
-    /// the rest that were reached. Slots that were never trained count only where a label has no other.
+    /// What `how` makes of the scores of a label with so many slots: `best` is the largest key, `own` what its classifier
+    /// has in it beside the leaf's, and `others` are the keys of the rest that were reached. Slots that were never trained
+    /// count only where a label has no other.
     ///
     /// A mean of what logarithms stand for is taken as `best + ln(Σ exp(key − best) / n)`, which does not underflow.
-    pub fn key(self, best: f32, others: impl Iterator<Item = f32>, slots: usize) -> f32 {
+    pub fn key(self, best: f32, own: f32, others: impl Iterator<Item = f32>, slots: usize) -> f32 {
         let Self { how, logs, edge } = self;
-        if best <= LOWEST || how == Merge::Max {
+        if best <= LOWEST || how == Merge::Max || slots == 1 {
             return best;
         }
         let others = others.filter(|key| *key > LOWEST);
@@ -31,10 +32,11 @@ impl Merging {
                 n += 1.0;
                 sum += root(key);
             }
-            // What a leaf that was not reached can have scored, and no more than those that were.
+            // A leaf that was not reached has scored the edge at most, and its classifier is half believed to say what
+            // the best one says; no more than those reached.
             let missing = (slots as f32 - n).max(0.0);
             if missing > 0.0 {
-                sum += missing * root(edge).min(sum / n);
+                sum += missing * root(edge + 0.5 * own).min(sum / n);
             }
             return best + 2.0 * (sum / (n + missing)).ln();
         }
@@ -47,31 +49,46 @@ impl Merging {
         if logs { best + shared.ln() } else { shared }
     }
 
-    /// How far a label's key can be from the largest of its slots', with so many slots.
-    pub fn reach(self, slots: usize) -> f32 {
-        let slots = (slots as f32).ln();
+    /// How far a label's key can be above the largest of its slots', with so many slots.
+    pub fn rise(self, slots: usize) -> f32 {
+        if self.how == Merge::Sum { (slots as f32).ln() } else { 0.0 }
+    }
+
+    /// How far a label's key can be below the largest of its slots', with so many slots.
+    pub fn fall(self, slots: usize) -> f32 {
         match self.how {
-            Merge::All => 2.0 * slots,
-            Merge::Average | Merge::Sum => slots,
-            Merge::Max => 0.0,
+            Merge::All => 2.0 * (slots as f32).ln(),
+            Merge::Average => (slots as f32).ln(),
+            Merge::Max | Merge::Sum => 0.0,
         }
     }
 }
 
-/// Scratch memory: (label, key) of every slot that was reached.
+/// A slot that was reached.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    pub label: u32,
+    pub key: f32,
+    /// What its classifier has in the key; the rest is its leaf's.
+    pub own: f32,
+}
+
+/// Scratch memory: every slot that was reached.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    pub reached: Vec<(u32, f32)>,
+    pub reached: Vec<Slot>,
 }
 
 impl Slots {
     /// Calls `each` with every label and its key; `slots` tells how many a label has.
     pub fn merge(&mut self, merging: Merging, slots: impl Fn(u32) -> usize, mut each: impl FnMut(u32, f32)) {
         // By key too, so that sums do not depend on the order in which slots were reached.
-        self.reached.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-        for reached in self.reached.chunk_by(|a, b| a.0 == b.0) {
-            let (label, best) = reached[0];
-            each(label, merging.key(best, reached[1..].iter().map(|s| s.1), slots(label)));
+        self.reached.sort_unstable_by(|a, b| {
+            (a.label.cmp(&b.label)).then(b.key.total_cmp(&a.key)).then(b.own.total_cmp(&a.own))
+        });
+        for reached in self.reached.chunk_by(|a, b| a.label == b.label) {
+            let Slot { label, key, own } = reached[0];
+            each(label, merging.key(key, own, reached[1..].iter().map(|s| s.key), slots(label)));
         }
     }
 }

@@ -30,6 +30,8 @@ pub struct Searcher {
     pub(super) nodes: Vec<u64>,
     pub(super) found: Vec<u64>,
     pub(super) merge: Slots,
+    /// The keys of a label's other slots.
+    pub(super) others: Vec<f32>,
     /// The key that no node passed over exceeds: the least of a full beam.
     pub(super) edge: f32,
     pub(super) scratch: Scratch,
@@ -73,6 +75,7 @@ impl Searcher {
             nodes: Vec::new(),
             found: Vec::new(),
             merge: Slots::default(),
+            others: Vec::new(),
             edge: LOWEST,
             scratch: Scratch::default(),
             before: Vec::new(),
