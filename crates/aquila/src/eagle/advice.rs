@@ -89,7 +89,7 @@ pub fn advise(x: &Features, groups: &Groups, bags: &Csr, control: &Control) -> R
         reasons.push(if s.likeness >= 0.16 {
             format!(
                 "Samples of one group are alike (likeness {:.2}): every candidate is kept and weighs as much as it is \
-                 likely. Expect a gain of a few points over the union.",
+                 likely. Expect a gain of a few points over the union in small groups, and hardly any in large ones.",
                 s.likeness
             )
         } else if s.likeness >= 0.03 {
