@@ -98,7 +98,9 @@ describe('the whole way', () => {
 
   it('speaks to people too', async () => {
     const trained = await cli('train', '--x', x, '--y', y, '--out', place('h.aquila'))
-    expect(trained.stderr.split('\n')[0]).toMatch(/^600 rows, 140 features, 40 labels; forecast: /)
+    expect(trained.stderr).toMatch(
+      /^600 rows, 140 features, 40 labels\nforecast: [\d.]+ [kM]B of memory at most\n/,
+    )
     expect(trained.stderr).not.toContain('\r')
     expect(trained.stdout).toMatch(/^model .*h\.aquila/)
     const inspected = await cli('inspect', m)

@@ -85,7 +85,11 @@ describe('eagle.refine', () => {
     const seen: Progress[] = []
     const onProgress = (progress: Progress) => seen.push({ ...progress })
     await eagle.refine(data.x, groups, bags, { rounds: 1, folds: 2 }, { onProgress })
-    expect(new Set(seen.map(({ stage, total }) => `${stage} ${total}`))).toEqual(new Set(['refine 4']))
+    const [first, ...later] = seen
+    expect(first).toMatchObject({ stage: 'forecast', done: 1, total: 1, rows: 1200, labels: 40 })
+    expect(first?.forecastBytes).toBeGreaterThan(data.x.nnz * 8)
+    expect(new Set(later.map(({ stage, total }) => `${stage} ${total}`))).toEqual(new Set(['refine 4']))
+    expect(later.every(({ forecastBytes }) => forecastBytes === undefined)).toBe(true)
     expect(seen.at(-1)).toMatchObject({ done: 4, rows: 1200, labels: 40 })
   })
 

@@ -12,7 +12,10 @@ export type FlatOptions = Record<string, OptionValue>
 
 /** How far a call has come. */
 export interface Progress {
-  /** What is being done: `'labelVectors'`, `'tree'`, `'layers'`, `'model'`, `'predict'`, … */
+  /**
+   * What is being done: `'forecast'` first, where work is forecast, `'labelVectors'`, `'tree'`, `'layers'`, `'model'`,
+   * `'predict'`, …
+   */
   stage: string
   /** Units of work done in this stage. */
   done: number
@@ -31,6 +34,8 @@ export interface Progress {
   seconds: number
   /** Seconds until this stage ends, by the speed so far; left out while unknown. */
   eta?: number
+  /** In the stage `'forecast'`, which comes before the work: the forecast peak of memory in bytes. */
+  forecastBytes?: number
 }
 
 /** What every heavy call takes as its last argument. */

@@ -112,7 +112,7 @@ function line({ stage, done, total, layer, eta }: Progress): string {
   return `${stage.padEnd(12)} [${bar}] ${(share * 100).toFixed(0).padStart(3)} %${which}${left}`
 }
 
-/** Shows progress on stderr: a bar on a terminal, a line for each finished stage otherwise, nothing with `--json`. */
+/** Shows progress on stderr: the forecast of memory, a bar on a terminal, a line for each finished stage otherwise, nothing with `--json`. */
 export function progress(json: boolean): { show?: (progress: Progress) => void; end(): void } {
   if (json) return { end() {} }
   const terminal = process.stderr.isTTY
@@ -120,7 +120,9 @@ export function progress(json: boolean): { show?: (progress: Progress) => void; 
   let finished = ''
   return {
     show(progress) {
-      if (terminal) {
+      if (progress.forecastBytes !== undefined) {
+        process.stderr.write(`forecast: ${size(progress.forecastBytes)} of memory at most\n`)
+      } else if (terminal) {
         process.stderr.write(`\r\x1b[K${line(progress)}`)
         open = true
       } else if (progress.done >= progress.total && progress.stage !== finished) {

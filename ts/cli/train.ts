@@ -7,7 +7,7 @@ import { readNpz } from '../io.js'
 import type { Csr } from '../matrix.js'
 import { type CallOptions, type FlatOptions, specs } from '../options.js'
 import { LabelTree } from '../tree.js'
-import { forecast, XLinear } from '../xlinear.js'
+import { XLinear } from '../xlinear.js'
 import {
   assignment,
   count,
@@ -93,14 +93,8 @@ async function train(options: Options): Promise<void> {
       readNames(options.featureNames),
     ])
 
-    if (!json) {
-      const { cols } = 'y' in known ? known.y : known.bags
-      const expects =
-        'y' in known
-          ? `; forecast: ${size(await forecast(x, known.y, parameters, call))} of memory at most`
-          : ''
-      process.stderr.write(`${x.rows} rows, ${x.cols} features, ${cols} labels${expects}\n`)
-    }
+    const { cols } = 'y' in known ? known.y : known.bags
+    if (!json) process.stderr.write(`${x.rows} rows, ${x.cols} features, ${cols} labels\n`)
     const { show, end } = progress(json)
     const everything = { ...parameters, labelTree, labelNames, featureNames }
     const heavily = { ...call, seed, memoryLimit, onProgress: show }

@@ -34,6 +34,8 @@ pub struct ProgressEvent {
     pub seconds: f64,
     /// Seconds until this stage ends; `undefined` while unknown.
     pub eta: Option<f64>,
+    /// The forecast peak of memory in bytes, in the first report.
+    pub forecast_bytes: Option<f64>,
 }
 
 /// What steers a job, as numbers from JavaScript; 0 means the default of each.
@@ -113,6 +115,7 @@ impl Control {
                 labels: p.labels as f64,
                 seconds: p.seconds,
                 eta: (p.eta >= 0.0).then_some(p.eta),
+                forecast_bytes: p.forecast_bytes.map(|bytes| bytes as f64),
             })
             .collect()
     }

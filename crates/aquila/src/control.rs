@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A report of how far a heavy call has come.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Progress {
-    /// What is being done: `"labelVectors"`, `"tree"`, `"layers"`, `"model"`, `"predict"`, …
+    /// What is being done: `"forecast"`, which is the first report of work that is forecast, `"labelVectors"`, `"tree"`, `"layers"`, `"model"`, `"predict"`, …
     pub stage: &'static str,
     /// Units of work done in this stage.
     pub done: u64,
@@ -24,6 +24,8 @@ pub struct Progress {
     pub seconds: f64,
     /// Seconds until this stage ends, by the speed so far; negative while unknown.
     pub eta: f64,
+    /// The forecast peak of memory, in bytes, in the stage `"forecast"`.
+    pub forecast_bytes: Option<u64>,
 }
 
 type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
@@ -39,6 +41,8 @@ pub struct Control {
     pub memory_limit: u64,
     cancel: Arc<AtomicBool>,
     progress: Option<OnProgress>,
+    /// Whether the call is part of one whose forecast counted it.
+    part: bool,
 }
 
 impl std::fmt::Debug for Control {
@@ -61,9 +65,9 @@ impl Control {
         Self { progress: None, ..self.clone() }
     }
 
-    /// The same without a limit of memory, for calls inside a call whose forecast counted them.
-    pub(crate) fn unlimited(&self) -> Self {
-        Self { memory_limit: 0, ..self.clone() }
+    /// The same without forecasts and their limit, for calls inside a call whose forecast counted them.
+    pub(crate) fn part(&self) -> Self {
+        Self { part: true, ..self.clone() }
     }
 
     /// The flag that cancels the call once it is true.
@@ -93,8 +97,33 @@ impl Control {
         if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    /// Refuses what is forecast to need more memory than the limit; `cure` says what helps but a higher limit.
-    pub(crate) fn allows(&self, what: &str, forecast: u64, cure: &str) -> Result<()> {
+    /// Whether anything follows from a forecast.
+    pub(crate) fn wants_forecast(&self) -> bool {
+        !self.part && (self.memory_limit > 0 || self.progress.is_some())
+    }
+
+    /// Tells the listener the forecast of work on so many rows and labels, and refuses what needs more memory than the
+    /// limit; `cure` says what helps but a higher limit.
+    pub(crate) fn allows(
+        &self,
+        what: &str,
+        (rows, labels): (usize, usize),
+        forecast: u64,
+        cure: &str,
+    ) -> Result<()> {
+        if !self.wants_forecast() {
+            return Ok(());
+        }
+        let (rows, labels) = (rows as u64, labels as u64);
+        self.report(&Progress {
+            stage: "forecast",
+            done: 1,
+            total: 1,
+            rows,
+            labels,
+            forecast_bytes: Some(forecast),
+            ..Progress::default()
+        });
         if self.memory_limit > 0 && forecast > self.memory_limit {
             fail!(
                 MemoryLimit,

@@ -200,7 +200,7 @@ fn progress_goes_forward_stage_by_stage() {
             TreeLayer { starts: vec![0, 30, 60], labels: (0..60).collect() },
         ],
     );
-    let stages = ["labelVectors", "tree", "layers", "layout"];
+    let stages = ["forecast", "labelVectors", "tree", "layers", "layout"];
     let mut p = TrainParams::default();
     (p.tree.max_leaf, p.tree.arity) = (5, 3);
     for negatives in [Negatives::Siblings, Negatives::Both] {
@@ -208,11 +208,14 @@ fn progress_goes_forward_stage_by_stage() {
         for threads in [1, 2, 5] {
             for tree in [None, Some(tree.clone().unwrap())] {
                 let given = tree.is_some();
-                let expected = if given { &stages[2..] } else { &stages[..] };
+                let expected = if given { [&stages[..1], &stages[3..]].concat() } else { stages.to_vec() };
                 let all = reports(&p, TrainInputs { tree, ..TrainInputs::default() }, threads);
                 let mut order: Vec<&str> = all.iter().map(|r| r.stage).collect();
                 order.dedup();
                 assert_eq!(order, expected, "{negatives:?}, {threads} threads");
+                let need = all[0].forecast_bytes;
+                assert!(need.is_some_and(|bytes| bytes > 1000), "{need:?}");
+                assert!(all[1..].iter().all(|r| r.forecast_bytes.is_none()));
                 for r in &all {
                     assert!(r.done <= r.total && r.total > 0, "{r:?}");
                     assert!(r.eta.is_finite() && r.seconds.is_finite() && r.seconds >= 0.0, "{r:?}");
@@ -239,16 +242,7 @@ fn a_control_without_its_listener_shares_the_flag() {
     let mut c = Control::default();
     c.on_progress(|_| panic!("told"));
     let quiet = c.quiet();
-    quiet.report(&Progress {
-        stage: "x",
-        done: 0,
-        total: 1,
-        layer: None,
-        rows: 0,
-        labels: 0,
-        seconds: 0.0,
-        eta: 0.0,
-    });
+    quiet.report(&Progress { stage: "x", ..Progress::default() });
     c.cancel_flag().store(true, Ordering::Relaxed);
     refused(quiet.check(), ErrorCode::Cancelled, &["cancelled"]);
 }

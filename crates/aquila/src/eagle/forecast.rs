@@ -213,10 +213,11 @@ pub(super) fn check_embeddings(
     kept: bool,
     control: &Control,
 ) -> Result<()> {
-    match control.memory_limit {
-        0 => Ok(()),
-        _ => control.allows(what, embeddings(x, groups, bags, kept, control.thread_count()), FEWER),
+    if !control.wants_forecast() {
+        return Ok(());
     }
+    let need = embeddings(x, groups, bags, kept, control.thread_count());
+    control.allows(what, (x.rows(), bags.cols()), need, FEWER)
 }
 
 /// Refuses a refinement that needs more than the limit.
@@ -226,8 +227,11 @@ pub(super) fn check_refinement(
     rankers: &TrainParams,
     control: &Control,
 ) -> Result<()> {
+    if !control.wants_forecast() {
+        return Ok(());
+    }
     let need = refinement(x, groups, bags, params, rankers, control.thread_count());
-    control.allows("refinement", need, SMALLER)
+    control.allows("refinement", (x.rows(), bags.cols()), need, SMALLER)
 }
 
 /// Refuses learning from groups that needs more than the limit, and says what it needs.
@@ -237,6 +241,6 @@ pub(super) fn check_learning(
     control: &Control,
 ) -> Result<u64> {
     let need = learning(x, groups, bags, params, control.thread_count());
-    control.allows("learning from groups", need, SMALLER)?;
+    control.allows("learning from groups", (x.rows(), bags.cols()), need, SMALLER)?;
     Ok(need)
 }

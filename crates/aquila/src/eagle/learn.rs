@@ -94,7 +94,7 @@ pub fn learn(
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
     let forecast_bytes = forecast::check_learning((x, groups, bags), all, control)?;
-    let control = &control.unlimited();
+    let control = &control.part();
     let (y, params) = match how.method {
         GroupMethod::Union => (union_of(groups, bags, control)?, params.clone()),
         GroupMethod::Eagle => {

@@ -143,7 +143,7 @@ pub fn refine(
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
     forecast::check_refinement((x, groups, bags), params, rankers, control)?;
-    let control = &control.unlimited();
+    let control = &control.part();
     let x = x.as_csr();
     let rows = TrainRows::new(&x, true);
     let (pairs, rates, likeness) = control.install(|| -> Result<_> {
@@ -379,11 +379,11 @@ impl Work<'_> {
             stage: "refine",
             done: u64::from(done),
             total: u64::from(total),
-            layer: None,
             rows: self.x.rows() as u64,
             labels: self.bags.cols() as u64,
             seconds,
             eta: seconds * f64::from(total - done) / f64::from(done),
+            ..Progress::default()
         });
     }
 }

@@ -139,11 +139,11 @@ pub(super) fn each_label<T: Send>(
                     stage,
                     done: *done,
                     total: work,
-                    layer: None,
                     rows: x.rows() as u64,
                     labels: bags.cols() as u64,
                     seconds,
                     eta: seconds * (work - *done) as f64 / *done as f64,
+                    ..Progress::default()
                 });
                 Ok(found)
             })

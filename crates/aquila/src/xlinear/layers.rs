@@ -117,6 +117,7 @@ impl Trainer<'_> {
                             labels: self.labels as u64,
                             seconds: self.since.elapsed().as_secs_f64(),
                             eta: self.begun.elapsed().as_secs_f64() * (1.0 - share) / share.max(1e-9),
+                            ..Progress::default()
                         });
                     }
                     results.lock().expect("no panic holds this lock").append(&mut worker.blocks);

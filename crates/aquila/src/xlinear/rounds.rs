@@ -45,11 +45,11 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
                 stage: "overlap",
                 done: u64::from(round + done),
                 total: u64::from(rounds),
-                layer: None,
                 rows: learner.x.rows() as u64,
                 labels: tree.labels() as u64,
                 seconds: learner.since.elapsed().as_secs_f64(),
                 eta: -1.0,
+                ..Progress::default()
             });
         };
         let matcher = learner.layers(&now, last, &solver, "matcher", Vec::new())?;

@@ -67,7 +67,7 @@ pub fn train(
     params.check()?;
     check(x, y, params, &inputs)?;
     let forecast_bytes = forecast(x, y, params, control.thread_count());
-    control.allows("training", forecast_bytes, CURE)?;
+    control.allows("training", (x.rows(), y.cols()), forecast_bytes, CURE)?;
     control.install(|| run(x, y, params, inputs, forecast_bytes, control))?
 }
 
@@ -145,7 +145,8 @@ fn run(
     let tell = |stage, done| {
         let (rows, labels) = (x.rows() as u64, y.cols() as u64);
         let seconds = since.elapsed().as_secs_f64();
-        control.report(&Progress { stage, done, total: 1, layer: None, rows, labels, seconds, eta: -1.0 });
+        let (total, eta) = (1, -1.0);
+        control.report(&Progress { stage, done, total, rows, labels, seconds, eta, ..Progress::default() });
     };
     let rows = TrainRows::of_features(x, params.model.normalize);
     let tree = match inputs.tree {

@@ -65,11 +65,11 @@ impl Model {
                 stage: "predict",
                 done: done as u64,
                 total: x.rows() as u64,
-                layer: None,
                 rows: x.rows() as u64,
                 labels: self.labels as u64,
                 seconds,
                 eta: seconds * (x.rows() - done) as f64 / done as f64,
+                ..Progress::default()
             });
             Ok(made)
         };
