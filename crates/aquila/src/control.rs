@@ -102,8 +102,8 @@ impl Control {
         !self.part && (self.memory_limit > 0 || self.progress.is_some())
     }
 
-    /// Tells the listener the forecast of work on so many rows and labels, and refuses what needs more memory than the
-    /// limit; `cure` says what helps but a higher limit.
+    /// Refuses work on so many rows and labels that needs more memory than the limit, and tells the listener the forecast of
+    /// other; `cure` says what helps but a higher limit.
     pub(crate) fn allows(
         &self,
         what: &str,
@@ -113,6 +113,13 @@ impl Control {
     ) -> Result<()> {
         if !self.wants_forecast() {
             return Ok(());
+        }
+        if self.memory_limit > 0 && forecast > self.memory_limit {
+            fail!(
+                MemoryLimit,
+                "{what} is forecast to need {}: raise the limit, {cure}",
+                beyond(forecast.into(), self.memory_limit)
+            );
         }
         let (rows, labels) = (rows as u64, labels as u64);
         self.report(&Progress {
@@ -124,13 +131,6 @@ impl Control {
             forecast_bytes: Some(forecast),
             ..Progress::default()
         });
-        if self.memory_limit > 0 && forecast > self.memory_limit {
-            fail!(
-                MemoryLimit,
-                "{what} is forecast to need {}: raise the limit, {cure}",
-                beyond(forecast.into(), self.memory_limit)
-            );
-        }
         Ok(())
     }
 
