@@ -4,6 +4,7 @@ import { expected, translate } from './errors.js'
 import type { Control, ProgressEvent } from './native/binding.cjs'
 import { native } from './native.js'
 import { type CallOptions, integer, only, optionsOf, type Progress } from './options.js'
+import type { Turn } from './pieces.js'
 
 const KNOWN = ['signal', 'onProgress', 'threads', 'seed', 'memoryLimit'] as const
 
@@ -30,13 +31,13 @@ function deliverer(listener: (progress: Progress) => void): (events: ProgressEve
 }
 
 /**
- * Starts a native job and waits for it. `start` copies what it needs before it returns, so that callers may change
- * their arrays at once; `caller` is where the stack of an error begins.
+ * Starts a native job and waits for it. `start` takes hold of what it needs before it first waits, so that callers may
+ * change their arrays and close their matrices at once; `caller` is where the stack of an error begins.
  */
 export async function run<T>(
   call: CallOptions | undefined,
   caller: (...args: never[]) => unknown,
-  start: (control: Control) => Promise<T>,
+  start: (control: Control, turn: Turn) => Promise<T>,
 ): Promise<T> {
   const trace: { stack?: string } = {}
   Error.captureStackTrace(trace, caller)
@@ -57,9 +58,13 @@ export async function run<T>(
   const wake = deliver && (() => deliver(control.drain()))
   const control: Control = new native.Control(settings, wake)
   const cancel = () => control.cancel()
+  const turn = async () => {
+    await new Promise((resolve) => setImmediate(resolve))
+    signal?.throwIfAborted()
+  }
   signal?.addEventListener('abort', cancel, { once: true })
   try {
-    const result = await start(control)
+    const result = await start(control, turn)
     // Too late to stop the work, but the caller was promised a rejection.
     signal?.throwIfAborted()
     return result

@@ -16,10 +16,11 @@ import {
   rowOf,
 } from './matrix.js'
 import type { Meanings, MeaningsOptions } from './meanings.js'
-import type { ModelHandle, Report as NativeReport } from './native/binding.cjs'
+import type { Lesson, Matrix, ModelHandle, Report as NativeReport } from './native/binding.cjs'
 import { native } from './native.js'
 import {
   type CallOptions,
+  type FlatOptions,
   flag,
   flatten,
   integer,
@@ -29,6 +30,7 @@ import {
   optionsOf,
   specs,
 } from './options.js'
+import { inPieces, type Turn } from './pieces.js'
 import { Ranked, type RankedRow } from './ranked.js'
 import { Searcher } from './searcher.js'
 import { LabelTree, optionalTree } from './tree.js'
@@ -129,28 +131,55 @@ export interface OpenOptions {
   verify?: boolean | undefined
 }
 
-function namesOf(value: unknown, option: string): string[] | undefined {
-  if (value === undefined) return undefined
+/** Names are handed over so many at a time, and bytes: what takes a few milliseconds. */
+const NAMES = 5_000
+const BYTES = 4 << 20
+/** Meanings of so many labels are made objects at a time. */
+const MEANINGS = 100
+
+/** A copy of names, whose strings are still to be checked. */
+function namesOf(value: unknown, option: string): readonly unknown[] {
+  if (value === undefined) return []
   if (!Array.isArray(value)) throw expected('an array of strings', option, value)
-  for (const [i, name] of value.entries())
-    if (typeof name !== 'string') throw expected('a string', `${option}[${i}]`, name)
-  return value as string[]
+  return value.slice()
 }
 
-/** Options of a training apart: parameters, what is kept in the model, a tree, label vectors. */
-function trainInputs(options: Record<string, unknown>) {
+/** The matrices of a training: labels of rows, or of groups of them. */
+interface Material {
+  x: Matrix
+  y: Matrix
+  groups?: Matrix
+  relevance?: Matrix | undefined
+  negatives?: Matrix | undefined
+}
+
+/** Takes hold of all that a training is given, and hands over the names. */
+async function lessonOf(
+  { x, y, groups, relevance, negatives }: Material,
+  options: Record<string, unknown>,
+  known: Parameters<typeof flatten>[1],
+  turn: Turn,
+): Promise<{ lesson: Lesson; flat: FlatOptions }> {
   const { labelTree, labelVectors, labelNames, featureNames, metadata, ...params } = options
-  const [names, words] = [namesOf(labelNames, 'labelNames'), namesOf(featureNames, 'featureNames')]
-  return {
-    params,
-    inputs: {
-      ...(names && { labelNames: names }),
-      ...(words && { featureNames: words }),
-      ...(metadata !== undefined && { metadata: json(metadata, 'metadata') }),
-    },
-    tree: optionalTree(labelTree, 'labelTree'),
-    vectors: optionalCsr(labelVectors, 'labelVectors'),
-  }
+  const flat = flatten(params, known)
+  const names = namesOf(labelNames, 'labelNames')
+  const words = namesOf(featureNames, 'featureNames')
+  const tree = optionalTree(labelTree, 'labelTree')
+  const vectors = optionalCsr(labelVectors, 'labelVectors')
+  const lesson = new native.Lesson(x, y, groups, tree, vectors, relevance, negatives)
+  if (metadata !== undefined) lesson.setMetadata(json(metadata, 'metadata'))
+  const piece = (all: readonly unknown[], option: string, from: number, to: number) =>
+    all.slice(from, to).map((name, i) => {
+      if (typeof name !== 'string') throw expected('a string', `${option}[${from + i}]`, name)
+      return name
+    })
+  await inPieces(names.length, NAMES, turn, (from, to) => {
+    lesson.pushLabelNames(piece(names, 'labelNames', from, to))
+  })
+  await inPieces(words.length, NAMES, turn, (from, to) => {
+    lesson.pushFeatureNames(piece(words, 'featureNames', from, to))
+  })
+  return { lesson, flat }
 }
 
 /**
@@ -189,20 +218,16 @@ export class XLinear {
     options?: TrainOptions,
     call?: CallOptions,
   ): Promise<XLinear> {
-    const { model, report } = await run(call, XLinear.train, (control) => {
+    const { model, report } = await run(call, XLinear.train, async (control, turn) => {
       const { relevance, negatives, ...rest } = optionsOf(options)
-      const { params, inputs, tree, vectors } = trainInputs(rest)
-      return native.train(
-        featuresOf(x, 'x'),
-        csrOf(y, 'y'),
-        flatten(params, specs.train),
-        inputs,
-        tree,
-        vectors,
-        optionalCsr(relevance, 'relevance'),
-        optionalCsr(negatives, 'negatives'),
-        control,
-      )
+      const given = {
+        x: featuresOf(x, 'x'),
+        y: csrOf(y, 'y'),
+        relevance: optionalCsr(relevance, 'relevance'),
+        negatives: optionalCsr(negatives, 'negatives'),
+      }
+      const { lesson, flat } = await lessonOf(given, rest, specs.train, turn)
+      return lesson.train(flat, control)
     })
     return XLinear.#trained(model, report)
   }
@@ -222,11 +247,11 @@ export class XLinear {
     options?: TrainGroupsOptions,
     call?: CallOptions,
   ): Promise<XLinear> {
-    const { model, report } = await run(call, XLinear.trainGroups, (control) => {
-      const { params, inputs, tree, vectors } = trainInputs(optionsOf(options))
-      const flat = flatten(params, [...specs.groups, ...specs.train])
-      const [rows, of, labels] = [featuresOf(x, 'x'), groupsOf(groups), csrOf(bags, 'bags')]
-      return native.trainGroups(rows, of, labels, flat, inputs, tree, vectors, control)
+    const { model, report } = await run(call, XLinear.trainGroups, async (control, turn) => {
+      const given = { x: featuresOf(x, 'x'), y: csrOf(bags, 'bags'), groups: groupsOf(groups) }
+      const known = [...specs.groups, ...specs.train]
+      const { lesson, flat } = await lessonOf(given, optionsOf(options), known, turn)
+      return lesson.trainGroups(flat, control)
     })
     return XLinear.#trained(model, report)
   }
@@ -249,13 +274,24 @@ export class XLinear {
     return new XLinear(handle)
   }
 
-  /** Takes a copy of the bytes of a model file. */
+  /** Takes a copy of the bytes of a model file; leave them as they are until the promise settles. */
   static async fromBytes(bytes: Uint8Array, options?: OpenOptions, call?: CallOptions): Promise<XLinear> {
-    const handle = await run(call, XLinear.fromBytes, (control) => {
+    const handle = await run(call, XLinear.fromBytes, async (control, turn) => {
       if (!(bytes instanceof Uint8Array)) throw expected('a Uint8Array', 'bytes', bytes)
       const given = optionsOf(options)
       only(given, ['verify'])
-      return native.modelFromBytes(bytes, flag(given.verify, 'verify', false), control)
+      const verify = flag(given.verify, 'verify', false)
+      const total = bytes.length
+      const copy = new native.ModelBytes(total)
+      await inPieces(total, BYTES, turn, (from, to) => {
+        if (bytes.length !== total)
+          throw new AquilaError(
+            'INVALID_ARGUMENT',
+            'The bytes of the model were transferred while being copied',
+          )
+        copy.push(bytes.subarray(from, to))
+      })
+      return copy.open(verify, control)
     })
     return new XLinear(handle)
   }
@@ -347,15 +383,17 @@ export class XLinear {
    * them from these. Without `labels`, of all labels that hang under several leaves.
    */
   async meanings(options?: MeaningsOptions, call?: CallOptions): Promise<Meanings[]> {
-    const found = await run(call, this.meanings, (control) => {
+    return run(call, this.meanings, async (control, turn) => {
       const given = optionsOf(options)
       only(given, ['labels', 'features'])
       const features = integer(given.features, 'features', 0, 2 ** 32 - 1, 10)
-      return this.#native.meanings(labelsOf(given.labels, 'labels'), features, control)
-    })
-    return found.map((meanings) => {
-      const name = this.isOpen ? this.labelName(meanings.label) : undefined
-      return { ...meanings, ...(name !== undefined && { name }) }
+      const found = await this.#native.meanings(labelsOf(given.labels, 'labels'), features, control)
+      const all: Meanings[] = []
+      for (let piece = found.next(MEANINGS); piece.length > 0; piece = found.next(MEANINGS)) {
+        all.push(...piece)
+        await turn()
+      }
+      return all
     })
   }
 

@@ -218,6 +218,18 @@ where
     Ok(promise)
 }
 
+/// Bytes that are freed in well under a millisecond.
+const SMALL: usize = 8 << 20;
+
+/// Frees what is held. To give many pages back to the system takes milliseconds for each hundred megabytes, so that what is
+/// large goes on a thread of its own.
+pub fn free(held: impl Send + 'static, bytes: usize) {
+    if bytes > SMALL {
+        // Where no thread starts, what the closure holds is dropped here.
+        let _ = std::thread::Builder::new().name("aquila-free".to_owned()).spawn(move || drop(held));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,8 @@
 //! Node-API bindings: conversion, jobs, errors; no algorithm.
 //!
-//! One module for each concept, named as the facade's files: [`error`], [`params`], [`matrix`], [`io`],
-//! [`job`], [`tree`], [`xlinear`] with its [`registry`], [`query`], [`metrics`], [`eagle`]. Everything here is called by the TypeScript facade alone; its
-//! types are not public.
+//! One module for each concept: [`error`], [`params`], [`matrix`], [`io`], [`job`], [`tree`], [`train`], [`xlinear`] with
+//! its [`registry`], [`meanings`] and [`query`], [`metrics`], [`eagle`]. Everything here is called by the TypeScript facade
+//! alone; its types are not public.
 
 pub mod eagle;
 pub mod error;
@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod params;
 pub mod query;
 pub mod registry;
+pub mod train;
 pub mod tree;
 pub mod xlinear;
 

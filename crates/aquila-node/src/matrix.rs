@@ -1,6 +1,7 @@
 //! Matrices: typed arrays copied in and checked, copied out again.
 
 use crate::error::{Error, IntoJs, Result, closed, error};
+use crate::job;
 use aquila::ErrorCode::{IndexOutOfRange, InvalidArgument, Unsupported};
 use aquila::{Csr, Dense, Features};
 use napi::bindgen_prelude::{Float32Array, ObjectFinalize, Uint32Array};
@@ -169,8 +170,8 @@ pub struct Matrix {
 }
 
 impl ObjectFinalize for Matrix {
-    fn finalize(self, env: Env) -> napi::Result<()> {
-        account(&env, -self.counted);
+    fn finalize(mut self, env: Env) -> napi::Result<()> {
+        self.close(env);
         Ok(())
     }
 }
@@ -277,8 +278,9 @@ impl Matrix {
     /// Lets go of the memory; running jobs keep theirs.
     #[napi(catch_unwind)]
     pub fn close(&mut self, env: Env) {
-        self.inner = None;
-        account(&env, -std::mem::take(&mut self.counted));
+        let counted = std::mem::take(&mut self.counted);
+        account(&env, -counted);
+        job::free(self.inner.take(), counted as usize);
     }
 }
 
@@ -290,8 +292,8 @@ pub struct DenseMatrix {
 }
 
 impl ObjectFinalize for DenseMatrix {
-    fn finalize(self, env: Env) -> napi::Result<()> {
-        account(&env, -self.counted);
+    fn finalize(mut self, env: Env) -> napi::Result<()> {
+        self.close(env);
         Ok(())
     }
 }
@@ -340,8 +342,9 @@ impl DenseMatrix {
     /// Lets go of the memory.
     #[napi(catch_unwind)]
     pub fn close(&mut self, env: Env) {
-        self.inner = None;
-        account(&env, -std::mem::take(&mut self.counted));
+        let counted = std::mem::take(&mut self.counted);
+        account(&env, -counted);
+        job::free(self.inner.take(), counted as usize);
     }
 }
 

@@ -7,7 +7,7 @@ use aquila::xlinear::{self as engine, Model};
 use napi::bindgen_prelude::{Object, Uint32Array};
 use napi::{Env, Unknown};
 use napi_derive::napi;
-use std::sync::Arc;
+use std::vec::IntoIter;
 
 /// A feature that tells a leaf of a label from its others.
 #[napi(object, object_from_js = false)]
@@ -40,6 +40,8 @@ pub struct Leaf {
 pub struct Meanings {
     /// The label.
     pub label: u32,
+    /// Its name, where the model has names.
+    pub name: Option<String>,
     /// Its leaves.
     pub leaves: Vec<Leaf>,
 }
@@ -57,13 +59,32 @@ fn meanings(model: &Model, found: engine::Meanings) -> Meanings {
         neighbours: l.neighbours.into(),
         features: l.features.into_iter().map(telling).collect(),
     };
-    Meanings { label: found.label, leaves: found.leaves.into_iter().map(leaf).collect() }
+    Meanings {
+        label: found.label,
+        name: model.label_name(found.label).map(str::to_owned),
+        leaves: found.leaves.into_iter().map(leaf).collect(),
+    }
+}
+
+/// What was found, taken piece by piece: the objects of very many labels at once would hold the event loop.
+#[napi]
+pub struct FoundMeanings {
+    found: IntoIter<Meanings>,
+}
+
+#[napi]
+impl FoundMeanings {
+    /// The next ones, at most so many; none at the end.
+    #[napi(catch_unwind)]
+    pub fn next(&mut self, count: u32) -> Vec<Meanings> {
+        self.found.by_ref().take(count as usize).collect()
+    }
 }
 
 #[napi]
 impl ModelHandle {
     /// What these labels, or all of several leaves, mean in each of their leaves, told by up to `features` features.
-    #[napi(catch_unwind, ts_return_type = "Promise<Array<Meanings>>")]
+    #[napi(catch_unwind, ts_return_type = "Promise<FoundMeanings>")]
     pub fn meanings<'env>(
         &self,
         env: &'env Env,
@@ -73,13 +94,11 @@ impl ModelHandle {
     ) -> Result<Object<'env>> {
         let model = self.model()?;
         let labels = read_labels(labels, "labels")?;
-        let of = Arc::clone(&model);
         let work = move |control: &aquila::Control| {
-            let labels = labels.unwrap_or_else(|| of.several_labels());
-            of.meanings(&labels, features as usize, control)
-        };
-        job::run(env, "meanings", control, work, move |_, found| {
+            let labels = labels.unwrap_or_else(|| model.several_labels());
+            let found = model.meanings(&labels, features as usize, control)?;
             Ok(found.into_iter().map(|m| meanings(&model, m)).collect::<Vec<_>>())
-        })
+        };
+        job::run(env, "meanings", control, work, |_, found| Ok(FoundMeanings { found: found.into_iter() }))
     }
 }

@@ -1,18 +1,15 @@
-//! Training, and the model behind a handle.
+//! The model behind a handle: opening, searching, saving.
 
-use crate::error::{IntoJs, Result, closed};
+use crate::error::{IntoJs, Result, closed, error};
 use crate::job::{self, Control};
 use crate::matrix::{Matrix, Numbers, account, to_u32};
 use crate::params::{self, OptionValue};
 use crate::tree::TreeHandle;
 use crate::{query, registry};
-use aquila::Features;
-use aquila::eagle::{Groups, LearnParams, learn};
 use aquila::params::Params;
-use aquila::xlinear::{
-    self as engine, Model, PredictParams, Ranked, Scope, TrainInputs, TrainParams, TrainReport,
-};
-use napi::bindgen_prelude::{Float32Array, JsObjectValue, Object, ObjectFinalize, Uint32Array};
+use aquila::xlinear::{Model, PredictParams, Ranked, Scope};
+use aquila::{ErrorCode, Features};
+use napi::bindgen_prelude::{Float32Array, Object, ObjectFinalize, Uint32Array};
 use napi::{Env, Unknown};
 use napi_derive::napi;
 use std::cell::RefCell;
@@ -57,25 +54,6 @@ pub struct Info {
     pub values: Vec<OptionValue>,
 }
 
-/// What training took.
-#[napi(object, object_from_js = false)]
-pub struct Report {
-    /// Seconds of the label vectors.
-    pub label_vectors: f64,
-    /// Seconds of the tree.
-    pub tree: f64,
-    /// Seconds of finding further leaves of labels.
-    pub overlap: f64,
-    /// Seconds of the layers' classifiers.
-    pub layers: f64,
-    /// Seconds of the layout.
-    pub layout: f64,
-    /// Seconds from matrices in memory to model in memory.
-    pub total: f64,
-    /// The forecast peak of memory.
-    pub forecast_bytes: f64,
-}
-
 /// Predictions of many rows.
 #[napi(object, object_from_js = false)]
 pub struct RankedArrays {
@@ -87,29 +65,6 @@ pub struct RankedArrays {
     pub scores: Float32Array,
 }
 
-/// What training may be given beside rows and labels.
-#[napi(object, object_to_js = false)]
-pub struct Inputs {
-    /// Names of the labels, one each.
-    pub label_names: Option<Vec<String>>,
-    /// Names of the features, one each.
-    pub feature_names: Option<Vec<String>>,
-    /// A JSON text to keep with the model.
-    pub metadata: Option<String>,
-}
-
-impl Inputs {
-    /// What is kept in the model as it is.
-    fn kept(self) -> TrainInputs {
-        TrainInputs {
-            label_names: self.label_names.unwrap_or_default(),
-            feature_names: self.feature_names.unwrap_or_default(),
-            metadata: self.metadata.unwrap_or_default(),
-            ..TrainInputs::default()
-        }
-    }
-}
-
 /// A trained model.
 #[napi(custom_finalize)]
 pub struct ModelHandle {
@@ -118,15 +73,20 @@ pub struct ModelHandle {
 }
 
 impl ObjectFinalize for ModelHandle {
-    fn finalize(self, env: Env) -> napi::Result<()> {
-        account(&env, -self.counted);
+    fn finalize(mut self, env: Env) -> napi::Result<()> {
+        // Searchers may still look for the model in its place.
+        if Rc::strong_count(&self.slot) == 1 {
+            self.close(env);
+        } else {
+            account(&env, -self.counted);
+        }
         Ok(())
     }
 }
 
 impl ModelHandle {
     /// A handle of a model in memory: V8 is told of it.
-    fn held(env: &Env, model: Arc<Model>) -> Self {
+    pub(crate) fn held(env: &Env, model: Arc<Model>) -> Self {
         let counted = model.as_bytes().len() as i64;
         account(env, counted);
         Self { slot: Rc::new(RefCell::new(Some(model))), counted }
@@ -160,143 +120,52 @@ pub fn open_model<'env>(
     job::run(env, "open", control, work, |_, model| Ok(ModelHandle::mapped(model)))
 }
 
-/// Takes the bytes of a model file.
-#[napi(catch_unwind, ts_return_type = "Promise<ModelHandle>")]
-pub fn model_from_bytes<'env>(
-    env: &'env Env,
-    bytes: &[u8],
-    verify: bool,
-    control: &mut Control,
-) -> Result<Object<'env>> {
-    let bytes = bytes.to_vec();
-    let work = move |_: &aquila::Control| {
-        let model = Model::from_bytes(bytes)?;
-        if verify {
-            model.verify()?;
-        }
-        Ok(Arc::new(model))
-    };
-    job::run(env, "open", control, work, |env, model| Ok(ModelHandle::held(&env, model)))
+/// The bytes of a model file, taken over piece by piece: all at once would hold the event loop.
+#[napi]
+pub struct ModelBytes {
+    bytes: Vec<u8>,
 }
 
-fn csr(matrix: Option<&Matrix>) -> Result<Option<Arc<Features>>> {
-    matrix.map(Matrix::features).transpose()
-}
-
-fn owned(matrix: Option<Arc<Features>>) -> Option<aquila::Csr> {
-    matrix.map(|m| m.sparse().clone())
-}
-
-/// Learns a model. Resolves to `{ model, report }`.
-#[napi(catch_unwind, ts_return_type = "Promise<{ model: ModelHandle, report: Report }>")]
-#[allow(clippy::too_many_arguments)] // Matrices cannot stand inside an options object of Node-API.
-pub fn train<'env>(
-    env: &'env Env,
-    x: &Matrix,
-    y: &Matrix,
-    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
-    inputs: Inputs,
-    tree: Option<&TreeHandle>,
-    label_vectors: Option<&Matrix>,
-    relevance: Option<&Matrix>,
-    negatives: Option<&Matrix>,
-    control: &mut Control,
-) -> Result<Object<'env>> {
-    let (x, y) = (x.features()?, y.features()?);
-    let params: TrainParams = params::read(&options)?;
-    let tree = tree.map(|t| t.tree().clone());
-    let (label_vectors, relevance, negatives) = (csr(label_vectors)?, csr(relevance)?, csr(negatives)?);
-    let work = move |control: &aquila::Control| {
-        let inputs = TrainInputs {
-            tree,
-            label_vectors: owned(label_vectors),
-            relevance: owned(relevance),
-            negatives: owned(negatives),
-            ..inputs.kept()
-        };
-        engine::train(&x, y.sparse(), &params, inputs, control)
-    };
-    job::run(env, "train", control, work, |env, (model, report)| Ok(trained(&env, model, report)))
-}
-
-/// Learns a model from samples whose labels are known for groups only.
-#[napi(catch_unwind, ts_return_type = "Promise<{ model: ModelHandle, report: Report }>")]
-#[allow(clippy::too_many_arguments)] // As above.
-pub fn train_groups<'env>(
-    env: &'env Env,
-    x: &Matrix,
-    groups: &Matrix,
-    bags: &Matrix,
-    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
-    inputs: Inputs,
-    tree: Option<&TreeHandle>,
-    label_vectors: Option<&Matrix>,
-    control: &mut Control,
-) -> Result<Object<'env>> {
-    let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
-    let params: LearnParams = params::read(&options)?;
-    let tree = tree.map(|t| t.tree().clone());
-    let label_vectors = csr(label_vectors)?;
-    let work = move |control: &aquila::Control| {
-        let groups = Groups::from_memberships(groups.sparse())?;
-        let inputs = TrainInputs { tree, label_vectors: owned(label_vectors), ..inputs.kept() };
-        learn(&x, &groups, bags.sparse(), &params, inputs, control)
-    };
-    job::run(env, "train", control, work, |env, (model, report)| Ok(trained(&env, model, report)))
-}
-
-fn trained(env: &Env, model: Model, report: TrainReport) -> Trained {
-    let report = Report {
-        label_vectors: report.label_vectors,
-        tree: report.tree,
-        overlap: report.overlap,
-        layers: report.layers,
-        layout: report.layout,
-        total: report.total,
-        forecast_bytes: report.forecast_bytes as f64,
-    };
-    Trained { model: ModelHandle::held(env, Arc::new(model)), report }
-}
-
-/// A model and what its training took.
-#[napi(object, object_from_js = false)]
-pub struct Trained {
-    /// The model.
-    #[napi(ts_type = "ModelHandle")]
-    pub model: ModelHandle,
-    /// What its training took.
-    pub report: Report,
-}
-
-/// The forecast peak of memory of such a training, in bytes.
-#[napi(catch_unwind, ts_return_type = "Promise<number>")]
-pub fn forecast<'env>(
-    env: &'env Env,
-    x: &Matrix,
-    y: &Matrix,
-    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
-    control: &mut Control,
-) -> Result<Object<'env>> {
-    let (x, y) = (x.features()?, y.features()?);
-    let params: TrainParams = params::read(&options)?;
-    let work = move |control: &aquila::Control| {
-        Ok(engine::forecast(&x, y.sparse(), &params, control.thread_count()))
-    };
-    job::run(env, "forecast", control, work, |_, bytes| Ok(bytes as f64))
-}
-
-/// Checks training options and returns all values, defaults included.
-#[napi(catch_unwind, ts_return_type = "Record<string, boolean | number | string>")]
-pub fn check_train_options<'env>(
-    env: &'env Env,
-    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
-) -> Result<Object<'env>> {
-    let params: TrainParams = params::read(&options)?;
-    let mut all = Object::new(env).js()?;
-    for (name, value) in params.values() {
-        all.set_named_property(name, params::show(value)).js()?;
+#[napi]
+impl ModelBytes {
+    /// Room for so many bytes.
+    #[napi(catch_unwind, constructor)]
+    pub fn new(length: f64) -> Result<Self> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length as usize).map_err(|_| {
+            error(ErrorCode::InvalidArgument, format!("there is no memory for a model of {length} bytes"))
+        })?;
+        Ok(Self { bytes })
     }
-    Ok(all)
+
+    /// Copies the next piece.
+    #[napi(catch_unwind)]
+    pub fn push(&mut self, piece: &[u8]) {
+        self.bytes.extend_from_slice(piece);
+    }
+
+    /// Makes a model of the bytes, which are gone then.
+    #[napi(catch_unwind, ts_return_type = "Promise<ModelHandle>")]
+    pub fn open<'env>(
+        &mut self,
+        env: &'env Env,
+        verify: bool,
+        control: &mut Control,
+    ) -> Result<Object<'env>> {
+        let bytes = std::mem::take(&mut self.bytes);
+        let work = move |_: &aquila::Control| {
+            let model = Model::from_bytes(bytes)?;
+            if verify {
+                model.verify()?;
+            }
+            Ok(Arc::new(model))
+        };
+        job::run(env, "open", control, work, |env, model| Ok(ModelHandle::held(&env, model)))
+    }
+}
+
+pub(crate) fn csr(matrix: Option<&Matrix>) -> Result<Option<Arc<Features>>> {
+    matrix.map(Matrix::features).transpose()
 }
 
 fn ranked((indptr, ranked): (Vec<u32>, Ranked)) -> RankedArrays {
@@ -331,7 +200,7 @@ impl ModelHandle {
     #[napi(catch_unwind)]
     pub fn info(&self) -> Result<Info> {
         let info = self.model()?.info();
-        let (names, values): (Vec<_>, Vec<_>) = info.parts.params.values().into_iter().unzip();
+        let (names, values): (Vec<_>, Vec<_>) = info.params.values().into_iter().unzip();
         Ok(Info {
             features: info.features as u32,
             dense_features: info.dense as u32,
@@ -343,8 +212,8 @@ impl ModelHandle {
             bytes: info.bytes as f64,
             mapped: info.mapped,
             version: info.version,
-            seed: info.parts.seed as f64,
-            metadata: info.parts.metadata,
+            seed: info.seed as f64,
+            metadata: info.metadata,
             names,
             values: values.into_iter().map(params::show).collect(),
         })
@@ -359,7 +228,7 @@ impl ModelHandle {
     /// The labels' names, one each or none at all.
     #[napi(catch_unwind)]
     pub fn label_names(&self) -> Result<Vec<String>> {
-        Ok(self.model()?.info().parts.label_names)
+        Ok(self.model()?.label_names())
     }
 
     /// The name of one feature, where the model has names.
@@ -433,7 +302,10 @@ impl ModelHandle {
     /// Lets go of the model, for its searchers too; running jobs keep theirs until they end.
     #[napi(catch_unwind)]
     pub fn close(&mut self, env: Env) {
-        self.slot.replace(None);
         account(&env, -std::mem::take(&mut self.counted));
+        if let Some(model) = self.slot.replace(None) {
+            let bytes = model.as_bytes().len();
+            job::free(model, bytes);
+        }
     }
 }

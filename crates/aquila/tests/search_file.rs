@@ -71,7 +71,13 @@ fn parts_come_back() {
     let tree = LabelTree::flat(3).unwrap();
     let format = WeightFormat::new(WeightKind::Byte, 0.25);
     let model = Model::assemble(parts.clone(), &tree, format, vec![], &Control::default()).unwrap();
-    assert_eq!(model.info().parts, parts);
+    let info = model.info();
+    let given = (parts.features, parts.dense, &parts.params, parts.seed, &parts.metadata);
+    assert_eq!((info.features, info.dense, &info.params, info.seed, &info.metadata), given);
+    assert_eq!(
+        (model.label_names(), model.feature_names()),
+        (parts.label_names.clone(), parts.feature_names.clone())
+    );
     assert_eq!(model.label_name(2), Some("δύο \u{1f985}"));
     assert_eq!(model.label_name(3), None);
     assert_eq!(

@@ -125,9 +125,9 @@ fn the_report_and_the_parts_tell_what_was_done() {
     };
     let (model, report) = train(&x, &y, &small(), inputs, &control(2, 77)).unwrap();
     let info = model.info();
-    assert_eq!((info.parts.label_names, info.parts.feature_names), (names, words));
-    assert_eq!((info.parts.metadata.as_str(), info.parts.seed), ("{\"a\":1}", 77));
-    assert_eq!((info.parts.params, info.features, info.labels), (small(), x.cols(), 10));
+    assert_eq!((model.label_names(), model.feature_names()), (names, words));
+    assert_eq!((info.metadata.as_str(), info.seed), ("{\"a\":1}", 77));
+    assert_eq!((info.params, info.features, info.labels), (small(), x.cols(), 10));
     let parts = [report.label_vectors, report.tree, report.layers, report.layout];
     assert!(parts.iter().all(|s| *s >= 0.0) && parts.iter().sum::<f64>() <= report.total + 1e-3);
     assert_eq!(report.forecast_bytes, aquila::xlinear::forecast(&x, &y, &small(), 2));

@@ -81,8 +81,12 @@ pub struct ModelInfo {
     pub mapped: bool,
     /// The file format's version.
     pub version: u32,
-    /// The parts given when it was made.
-    pub parts: ModelParts,
+    /// The parameters of its training, all of them.
+    pub params: TrainParams,
+    /// The seed of its training.
+    pub seed: u64,
+    /// What the user wanted to keep with the model: a JSON text.
+    pub metadata: String,
 }
 
 /// Predictions of many rows: row `i` has the labels `indptr[i]..indptr[i + 1]`, best first, ties by label id.
@@ -150,8 +154,7 @@ impl Model {
 
     /// What a user may know of it. Names are copied: see [`Model::label_name`] and [`Model::feature_name`] for single ones.
     pub fn info(&self) -> ModelInfo {
-        let label_names = self.names(Named::Labels);
-        let feature_names = self.names(Named::Features);
+        let ModelParts { params, seed, metadata, .. } = &self.parts;
         ModelInfo {
             features: self.features,
             dense: self.dense.cols(),
@@ -163,7 +166,9 @@ impl Model {
             bytes: self.bytes.len() as u64,
             mapped: matches!(self.bytes, Bytes::Mapped(_)),
             version: file::VERSION,
-            parts: ModelParts { label_names, feature_names, ..self.parts.clone() },
+            params: params.clone(),
+            seed: *seed,
+            metadata: metadata.clone(),
         }
     }
 

@@ -65,8 +65,17 @@ impl Model {
         std::str::from_utf8(self.section(names)?.get(span)?).ok()
     }
 
-    /// All names; none where the model has none.
-    pub(super) fn names(&self, of: Named) -> Vec<String> {
+    /// The names of all labels; none where the model has none.
+    pub fn label_names(&self) -> Vec<String> {
+        self.names(Named::Labels)
+    }
+
+    /// The names of all features; none where the model has none.
+    pub fn feature_names(&self) -> Vec<String> {
+        self.names(Named::Features)
+    }
+
+    fn names(&self, of: Named) -> Vec<String> {
         let count = if of == Named::Labels { self.labels } else { self.features };
         if self.section(of.kinds().0).is_none() {
             return Vec::new();
