@@ -45,9 +45,7 @@ use crate::error::Result;
 use crate::params::{Kind, Params};
 use crate::rng::Rng;
 use crate::tree::{Cut, LabelTree, Pifa};
-use crate::xlinear::{
-    Model, PredictParams, Relevance, Scope, ScoreForm, TrainInputs, TrainParams, TrainRows, label_tree, train,
-};
+use crate::xlinear::{Model, Relevance, ScoreForm, TrainInputs, TrainParams, TrainRows, label_tree, train};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -297,7 +295,7 @@ impl Work<'_> {
             let found = self.ranker(x.select(&rest), &y.select(&rest), tree.clone(), &params)?;
             if let Some(ranker) = found {
                 for (asked, scores) in asked.iter().zip(&mut scores) {
-                    self.score(&ranker, asked, &held, scores)?;
+                    ranker.score(self.x, &held, asked, ScoreForm::LogSigmoid, self.control, scores)?;
                 }
             }
             tell();
@@ -322,29 +320,6 @@ impl Work<'_> {
         }
         let inputs = TrainInputs { tree: Some(tree), ..TrainInputs::default() };
         Ok(Some(train(&Features::from(x), y, params, inputs, &self.control.quiet())?.0))
-    }
-
-    /// Scores what is asked of the samples `held`.
-    fn score(&self, ranker: &Model, asked: &Csr, held: &[u32], scores: &mut [f32]) -> Result<()> {
-        let asking = |i: &u32| !asked.row(*i as usize).is_empty();
-        let held: Vec<u32> = held.iter().copied().filter(asking).collect();
-        if held.is_empty() {
-            return Ok(());
-        }
-        let wanted = asked.select(&held);
-        let search = PredictParams { scores: ScoreForm::LogSigmoid, ..PredictParams::default() };
-        let rows = Features::from(self.x.select(&held));
-        let found = ranker.predict(&rows, &search, &Scope::Chosen(wanted), &self.control.quiet())?;
-        for (n, i) in held.iter().enumerate() {
-            let labels = asked.row(*i as usize).indices;
-            let of_sample = &mut scores[asked.indptr()[*i as usize]..][..labels.len()];
-            for at in found.indptr[n]..found.indptr[n + 1] {
-                if let Ok(place) = labels.binary_search(&found.labels[at]) {
-                    of_sample[place] = found.scores[at];
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Brings scores to mean 0 and spread 1 for each label.

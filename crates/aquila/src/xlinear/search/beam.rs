@@ -24,9 +24,12 @@ impl ScoreForm {
         }
     }
 
-    /// Whether scores are exponentials of keys.
-    pub(super) fn products(self) -> bool {
-        matches!(self, Self::L1Hinge | Self::L2Hinge | Self::L3Hinge | Self::L4Hinge | Self::Sigmoid)
+    /// The score of a key.
+    pub(super) fn of_key(self, key: f32) -> f32 {
+        match self {
+            Self::L1Hinge | Self::L2Hinge | Self::L3Hinge | Self::L4Hinge | Self::Sigmoid => key.exp(),
+            _ => key,
+        }
     }
 }
 
@@ -178,21 +181,25 @@ impl Model {
         k: usize,
         out: &mut Vec<(u32, f32)>,
     ) {
-        let products = params.scores.products();
-        if !self.one_slot() {
-            let (Searcher { merge, found, edge, .. }, slots_of) = (&mut *s, self.slots_of());
-            let slots = |label| slots_of.of(label).len();
-            let take = |label, key| found.push(select::pack(key, label));
-            merge.merge(self.merging(params, *edge), slots, take);
-        }
+        self.merge_found(s, params);
         select::keep_best(s.isa, &mut s.found, k);
         out.clear();
         for packed in &s.found {
             let (key, label) = select::unpack(*packed);
-            let score = if products { key.exp() } else { key };
+            let score = params.scores.of_key(key);
             if score >= params.floor {
                 out.push((label, score));
             }
+        }
+    }
+
+    /// What was found at slots becomes what was found of labels, where labels have several.
+    pub(super) fn merge_found(&self, s: &mut Searcher, params: &PredictParams) {
+        if !self.one_slot() {
+            let (Searcher { merge, found, edge, .. }, slots_of) = (s, self.slots_of());
+            let slots = |label| slots_of.of(label).len();
+            let take = |label, key| found.push(select::pack(key, label));
+            merge.merge(self.merging(params, *edge), slots, take);
         }
     }
 

@@ -4,9 +4,12 @@ use super::merge::Slot;
 use super::searcher::Searcher;
 use crate::data::FeatureRow;
 use crate::error::{Result, fail};
-use crate::kernels::select::{self, LOWEST};
+use crate::kernels::select::{self, LOWEST, Maxima};
 use crate::tree::NODE;
 use crate::xlinear::{Model, PredictParams};
+
+/// Keys of a whole chunk are made in the time of one in so many of its columns.
+const FEW: usize = 8;
 
 /// For each label its slots: the table of labels turned around, made when first needed: by chosen labels, or where
 /// labels have several slots.
@@ -93,6 +96,7 @@ impl Model {
         }
     }
 
+    /// Ranks these labels.
     pub(super) fn search_chosen(
         &self,
         s: &mut Searcher,
@@ -100,6 +104,47 @@ impl Model {
         params: &PredictParams,
         labels: &[u32],
         out: &mut Vec<(u32, f32)>,
+    ) -> Result<()> {
+        self.reach_chosen(s, row, params, labels)?;
+        self.finish(s, params, usize::MAX, out);
+        Ok(())
+    }
+
+    /// Scores these labels, which ascend, each in its place.
+    pub(super) fn score_chosen(
+        &self,
+        s: &mut Searcher,
+        row: FeatureRow<'_>,
+        params: &PredictParams,
+        labels: &[u32],
+        out: &mut [f32],
+    ) -> Result<()> {
+        if labels.is_empty() {
+            return Ok(());
+        }
+        self.reach_chosen(s, row, params, labels)?;
+        self.merge_found(s, params);
+        // Of a flat tree they ascend already.
+        let by_label = |packed: &u64| select::unpack(*packed).1;
+        if !s.found.is_sorted_by_key(by_label) {
+            s.found.sort_unstable_by_key(by_label);
+        }
+        let mut found = s.found.iter().map(|packed| select::unpack(*packed)).peekable();
+        for (label, out) in labels.iter().zip(out) {
+            if let Some((key, _)) = found.next_if(|(_, of)| of == label) {
+                *out = params.scores.of_key(key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Scores the ancestors of these labels, and finds what is at their slots.
+    fn reach_chosen(
+        &self,
+        s: &mut Searcher,
+        row: FeatureRow<'_>,
+        params: &PredictParams,
+        labels: &[u32],
     ) -> Result<()> {
         s.place(self, row)?;
         s.found.clear();
@@ -123,6 +168,7 @@ impl Model {
                 }
             }
         }
+        let mut maxima = Maxima::new(1);
         s.beam.clear();
         s.beam.push((0, 0.0));
         self.add_head(s);
@@ -151,12 +197,19 @@ impl Model {
                 let stride = model.shape.layers[t].stride();
                 let (labels, nodes) = (model.slot_labels(t), model.nodes(t));
                 for (i, a) in active.iter().enumerate() {
-                    let sums = &s.sums[i * stride..(i + 1) * stride];
                     rest = &rest[rest.partition_point(|c| *c < a.column)..];
-                    while let Some(&column) = rest.first().filter(|c| **c < a.column + a.width) {
-                        rest = &rest[1..];
-                        let key =
-                            select::key(params.scores.link(), a.key, sums[(column - a.column) as usize]);
+                    let (here, later) = rest.split_at(rest.partition_point(|c| *c < a.column + a.width));
+                    rest = later;
+                    // Keys are made of all columns at once, or of each that is needed where they are few.
+                    let (link, width) = (params.scores.link(), a.width as usize);
+                    let sums = &mut s.sums[i * stride..(i + 1) * stride];
+                    let whole = here.len() * FEW > width;
+                    if whole {
+                        select::keys(s.isa, link, a.key, sums, width, &[], &mut maxima);
+                    }
+                    for &column in here {
+                        let sum = sums[(column - a.column) as usize];
+                        let key = if whole { sum } else { select::key(link, a.key, sum) };
                         match labels.get(column as usize) {
                             Some(label) if label != NODE => {
                                 if model.one_slot() {
@@ -176,7 +229,6 @@ impl Model {
             s.beam.sort_unstable_by_key(|b| b.0);
         }
         s.needed = needed;
-        self.finish(s, params, usize::MAX, out);
         Ok(())
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{Scope, Searcher};
 use crate::control::{Control, Progress};
-use crate::data::{Dense, Features};
+use crate::data::{Csr, Dense, Features};
 use crate::error::{Result, fail};
-use crate::xlinear::{Model, PredictParams, Ranked};
+use crate::xlinear::{Model, PredictParams, Ranked, ScoreForm};
 use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -95,6 +95,38 @@ impl Model {
             ranked.scores.extend_from_slice(&part.scores);
         }
         Ok(ranked)
+    }
+
+    /// Scores the entries of these rows of `asked`, rows × labels, each in its place: `scores` are those of all entries.
+    /// The rows ascend.
+    pub(crate) fn score(
+        &self,
+        x: &Csr,
+        rows: &[u32],
+        asked: &Csr,
+        form: ScoreForm,
+        control: &Control,
+        mut scores: &mut [f32],
+    ) -> Result<()> {
+        let params = PredictParams { scores: form, ..PredictParams::default() };
+        let indptr = asked.indptr();
+        let mut passed = 0;
+        let mut parts = Vec::with_capacity(rows.len().div_ceil(ROWS_OF_PART));
+        for rows in rows.chunks(ROWS_OF_PART) {
+            let (from, to) = (indptr[rows[0] as usize], indptr[rows[rows.len() - 1] as usize + 1]);
+            let (of_rows, rest) = std::mem::take(&mut scores)[from - passed..].split_at_mut(to - from);
+            (scores, passed) = (rest, to);
+            parts.push((rows, from, of_rows));
+        }
+        let score = |s: &mut Searcher, (rows, from, scores): (&[u32], usize, &mut [f32])| {
+            rows.iter().try_for_each(|i| {
+                control.check()?;
+                let i = *i as usize;
+                let scores = &mut scores[indptr[i] - from..indptr[i + 1] - from];
+                self.score_chosen(s, x.row(i).into(), &params, asked.row(i).indices, scores)
+            })
+        };
+        control.install(|| parts.into_par_iter().try_for_each_init(Searcher::default, score))?
     }
 
     fn check_columns(&self, x: &Features) -> Result<()> {
