@@ -116,8 +116,8 @@ impl<'a> Company<'a> {
                 }
             }
         });
-        let scales: Vec<[f32; 2]> =
-            squares.iter().map(|s| s.map(|s| 1.0 / (s as f32 + DOUBT).sqrt())).collect();
+        let scales: [Vec<f32>; 2] =
+            [0, 1].map(|half| squares.iter().map(|s| 1.0 / (s[half] as f32 + DOUBT).sqrt()).collect());
         let mut by_table = vec![0f32; apart.len()];
         let spans =
             parts(&mut by_table, self.tables.iter().map(|t| t.samples.len() * self.labels_of(t).len()));
@@ -130,7 +130,7 @@ impl<'a> Company<'a> {
         let mut said = vec![0f32; apart.len()];
         let spans = |k: usize| self.begins[self.starts[k + 1]] - self.begins[self.starts[k]];
         parts(&mut said, (0..self.pairs.labels()).map(spans)).into_par_iter().enumerate().try_for_each_init(
-            || Shared { sums: vec![[0.0; 2]; self.pairs.labels()], ..Shared::default() },
+            || Shared { sums: [0, 1].map(|_| vec![0.0; self.pairs.labels()]), row: Vec::new() },
             |shared, (k, said)| {
                 control.check()?;
                 self.of_label(k, &by_table, &scales, shared, said);
@@ -147,11 +147,11 @@ impl<'a> Company<'a> {
         &self,
         k: usize,
         apart: &[f32],
-        scales: &[[f32; 2]],
+        scales: &[Vec<f32>; 2],
         shared: &mut Shared,
         mut said: &mut [f32],
     ) {
-        let (isa, Shared { sums, met, row }) = (Isa::detect(), shared);
+        let (isa, Shared { sums, row }) = (Isa::detect(), shared);
         let tables = &self.of_label[self.starts[k]..self.starts[k + 1]];
         for (t, at) in tables {
             let table = &self.tables[*t as usize];
@@ -160,26 +160,31 @@ impl<'a> Company<'a> {
             row.clear();
             row.resize(n, 0.0);
             tables::add_products(isa, &apart[table.pairs..][..n * table.samples.len()], *at as usize, row);
-            for (l, sum) in labels.iter().zip(&*row) {
-                let sums = &mut sums[*l as usize];
-                if *sums == [0.0; 2] {
-                    met.push(*l);
-                }
-                sums[table.half] += sum;
-            }
+            let sums = &mut sums[table.half];
+            labels.iter().zip(&*row).for_each(|(l, sum)| sums[*l as usize] += sum);
         }
-        sums[k] = [0.0; 2];
+        sums.iter_mut().for_each(|sums| sums[k] = 0.0);
         for (t, _) in tables {
             let table = &self.tables[*t as usize];
             let (labels, other) = (self.labels_of(table), 1 - table.half);
             row.clear();
-            row.extend(labels.iter().map(|l| sums[*l as usize][other] * scales[*l as usize][other]));
+            row.extend(labels.iter().map(|l| sums[other][*l as usize] * scales[other][*l as usize]));
             let (to, rest) = std::mem::take(&mut said).split_at_mut(table.samples.len());
             said = rest;
             tables::products(isa, &apart[table.pairs..][..labels.len() * to.len()], row, to);
-            to.iter_mut().for_each(|to| *to *= scales[k][other]);
+            to.iter_mut().for_each(|to| *to *= scales[other][k]);
         }
-        met.drain(..).for_each(|l| sums[l as usize] = [0.0; 2]);
+        // All of them where many were met, which is sooner done than to go through the tables again.
+        if tables.iter().map(|(t, _)| self.labels_of(&self.tables[*t as usize]).len()).sum::<usize>()
+            > self.pairs.labels()
+        {
+            sums.iter_mut().for_each(|sums| sums.fill(0.0));
+        } else {
+            for (t, _) in tables {
+                let table = &self.tables[*t as usize];
+                self.labels_of(table).iter().for_each(|l| sums[table.half][*l as usize] = 0.0);
+            }
+        }
     }
 
     fn labels_of(&self, table: &Table) -> &[u32] {
@@ -247,12 +252,9 @@ impl<'a> Company<'a> {
 }
 
 /// One thread's memory.
-#[derive(Debug, Default)]
 struct Shared {
-    /// What each label has in common with the one in hand, in either half.
-    sums: Vec<[f32; 2]>,
-    /// Labels whose sums are not 0; some may stand twice.
-    met: Vec<u32>,
+    /// For either half what each label has in common there with the one in hand; all 0 between labels.
+    sums: [Vec<f32>; 2],
     row: Vec<f32>,
 }
 
