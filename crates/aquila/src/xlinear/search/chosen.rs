@@ -232,3 +232,60 @@ impl Model {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::control::Control;
+    use crate::data::Csr;
+    use crate::rng::Rng;
+    use crate::xlinear::{PredictParams, Scope, ScoreForm, TrainInputs, TrainParams, train};
+
+    /// So many rows of `each` columns of `cols`.
+    fn random(rng: &mut Rng, rows: usize, cols: usize, each: usize) -> Csr {
+        let mut indices = Vec::new();
+        for _ in 0..rows {
+            let mut row: Vec<u32> = (0..cols as u32).collect();
+            rng.shuffle(&mut row);
+            row.truncate(each);
+            row.sort_unstable();
+            indices.extend(row);
+        }
+        let values = indices.iter().map(|_| 0.1 + rng.below(100) as f32 / 100.0).collect();
+        Csr::new(rows, cols, (0..=rows).map(|i| i * each).collect(), indices, values).unwrap()
+    }
+
+    #[test]
+    fn scores_in_place_are_those_of_ranked_labels() {
+        let control = Control::default();
+        let mut rng = Rng::new(&[4]);
+        let (x, y, asked) =
+            (random(&mut rng, 300, 30, 5), random(&mut rng, 300, 60, 2), random(&mut rng, 300, 60, 17));
+        for (leaf, copies) in [(100, 1), (7, 1), (7, 2)] {
+            let mut params = TrainParams::default();
+            (params.tree.max_leaf, params.overlap.copies) = (leaf, copies);
+            params.overlap.leaf_cap = 4.0;
+            let (model, _) = train(&x.clone().into(), &y, &params, TrainInputs::default(), &control).unwrap();
+            for form in [ScoreForm::LogSigmoid, ScoreForm::L3Hinge, ScoreForm::Margin] {
+                let search = PredictParams { scores: form, ..PredictParams::default() };
+                let scope = Scope::Chosen(asked.clone());
+                let ranked = model.predict(&x.clone().into(), &search, &scope, &control).unwrap();
+                let rows: Vec<u32> = (0..300).filter(|i| i % 3 != 1).collect();
+                let mut found = vec![7.0; asked.nnz()];
+                model.score(&x, &rows, &asked, form, &control, &mut found).unwrap();
+                for i in 0..300 {
+                    let span = asked.indptr()[i]..asked.indptr()[i + 1];
+                    if i % 3 == 1 {
+                        assert!(found[span].iter().all(|s| *s == 7.0));
+                        continue;
+                    }
+                    let (from, to) = (ranked.indptr[i], ranked.indptr[i + 1]);
+                    assert_eq!(to - from, span.len());
+                    for (label, score) in ranked.labels[from..to].iter().zip(&ranked.scores[from..to]) {
+                        let place = asked.row(i).indices.binary_search(label).unwrap();
+                        assert_eq!(found[span.start + place], *score, "row {i}, label {label}, {form:?}");
+                    }
+                }
+            }
+        }
+    }
+}
