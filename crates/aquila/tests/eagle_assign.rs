@@ -205,7 +205,7 @@ fn groups_of_one_give_back_labels_and_label_vectors() {
         .collect();
     let labels_rows = y.transpose();
     let pifa = Pifa::new(&x, &rows, &labels_rows);
-    let vectors = pifa.all(Cut::NONE, &Control::default()).unwrap();
+    let vectors = aquila::Csr::from(pifa.all(Cut::NONE, &Control::default()).unwrap());
     let embeddings = found.embeddings.unwrap();
     assert_eq!(embeddings.indices(), vectors.indices());
     for (a, b) in embeddings.values().iter().zip(vectors.values()) {

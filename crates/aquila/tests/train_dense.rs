@@ -31,6 +31,8 @@ fn exact(more: &[(&str, &str)]) -> TrainParams {
     let fine = [
         ("tree.maxLeaf", "20"),
         ("tree.arity", "3"),
+        // A cut is about sparse columns alone.
+        ("tree.vectorCut", "never"),
         ("solver.threshold", "0"),
         ("solver.eps", "0.0005"),
         ("solver.maxPasses", "3000"),
@@ -189,6 +191,8 @@ fn models_score_as_those_of_the_joined_rows() {
             ("solver.bias", "0"),
             ("model.normalize", "false"),
             ("tree.vectors", "pii"),
+            ("tree.split", "kary"),
+            ("tree.spherical", "false"),
         ] {
             let params = exact(&[change]);
             let (ours, theirs) = (fit(&x, &y, &params, 2), fit(&joined(&x), &y, &params, 2));
@@ -265,28 +269,56 @@ fn zero_rows_huge_and_tiny_values_do_no_harm() {
     }
 }
 
+/// The makings of label vectors of unscaled rows.
+fn pifa<'a>(x: &'a Features, labels_rows: &'a Csr) -> Pifa<'a> {
+    let dense = x.dense().unwrap();
+    let sparse = Pifa::new(x.sparse(), x.sparse().values(), labels_rows);
+    Pifa { dense: dense.values(), dense_cols: dense.cols(), ..sparse }
+}
+
 #[test]
 fn label_vectors_are_those_of_the_joined_rows() {
     for (name, x, y) in data(30) {
+        let (labels_rows, joined) = (y.transpose(), x.as_csr());
+        let ours = pifa(&x, &labels_rows).all(Cut::NONE, &Control::default()).unwrap();
+        let theirs = Pifa::new(&joined, joined.values(), &labels_rows);
+        let theirs = theirs.all(Cut::NONE, &Control::default()).unwrap();
+        for l in 0..y.cols() {
+            let mut want = vec![0.0; joined.cols()];
+            theirs.sparse().row(l).iter().for_each(|(j, v)| want[j as usize] = v);
+            let mut got = vec![0.0; x.sparse().cols()];
+            ours.sparse().row(l).iter().for_each(|(j, v)| got[j as usize] = v);
+            got.extend(&ours.dense(l)[..30]);
+            // The block has two bytes a value.
+            let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-5 + b.abs() / 256.0;
+            assert!(got.iter().zip(&want).all(near), "{name}, label {l}: {got:?}, not {want:?}");
+        }
+    }
+}
+
+#[test]
+fn a_cut_leaves_the_block_and_the_length_of_the_sparse_part() {
+    for (name, x, y) in data(30) {
         let labels_rows = y.transpose();
-        let dense = x.dense().unwrap();
-        let joined = x.as_csr();
-        for cut in [Cut::NONE, Cut { most: 12, mass: 0.7 }, Cut::to(5)] {
-            let ours = Pifa {
-                dense: dense.values(),
-                dense_cols: dense.cols(),
-                ..Pifa::new(x.sparse(), x.sparse().values(), &labels_rows)
-            };
-            let ours = ours.all(cut, &Control::default()).unwrap();
-            let theirs =
-                Pifa::new(&joined, joined.values(), &labels_rows).all(cut, &Control::default()).unwrap();
-            assert_eq!(
-                (ours.indptr(), ours.indices()),
-                (theirs.indptr(), theirs.indices()),
-                "{name}, {cut:?}"
-            );
-            let near = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-5;
-            assert!(ours.values().iter().zip(theirs.values()).all(near), "{name}, {cut:?}");
+        let pifa = pifa(&x, &labels_rows);
+        let whole = pifa.all(Cut::NONE, &Control::default()).unwrap();
+        for cut in [Cut { most: 12, mass: 0.7 }, Cut::to(5)] {
+            let sparse = Pifa::new(x.sparse(), x.sparse().values(), &labels_rows);
+            let sparse: Csr = sparse.all(cut, &Control::default()).unwrap().into();
+            let ours = pifa.all(cut, &Control::default()).unwrap();
+            let later = whole.cut(cut, &Control::default()).unwrap();
+            for l in 0..y.cols() {
+                let (row, alone) = (ours.sparse().row(l), sparse.row(l));
+                assert_eq!(row.indices, alone.indices, "{name}, {cut:?}, label {l}");
+                let length = whole.sparse().row(l).norm();
+                let near = |(a, b): (&f32, &f32)| (a - b * length).abs() < 1e-5;
+                assert!(row.values.iter().zip(alone.values).all(near), "{name}, {cut:?}, label {l}");
+                assert_eq!(later.sparse().row(l).indices, row.indices, "{name}, {cut:?}, label {l}");
+                let near = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-5;
+                assert!(later.sparse().row(l).values.iter().zip(row.values).all(near));
+                assert_eq!(ours.dense(l), whole.dense(l), "{name}, {cut:?}, label {l}");
+                assert_eq!(later.dense(l), whole.dense(l), "{name}, {cut:?}, label {l}");
+            }
         }
     }
 }

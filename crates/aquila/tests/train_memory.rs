@@ -43,6 +43,14 @@ fn the_forecast_is_at_least_the_peak_and_not_three_times_it() {
         let block = Dense::new(x.rows(), cols, block).unwrap();
         sets.push((name, (Features::new(x.sparse().clone(), Some(block)).unwrap(), y), default(), 2));
     }
+    let (x, y) = texts(3000, 10_000, 12_000, 30);
+    let block = (0..x.rows() * 256).map(|e| (e % 97) as f32 - 48.0).collect();
+    sets.push((
+        "many labels, a dense block alone",
+        (Dense::new(x.rows(), 256, block).unwrap().into(), y),
+        default(),
+        2,
+    ));
     let mut wrong = Vec::new();
     for (name, (x, y), p, threads) in sets {
         let c = control(threads, 0);

@@ -37,7 +37,7 @@ fn near(got: &Csr, want: &[Vec<f64>]) {
 
 fn pifa(x: &Csr, y: &Csr, cut: Cut) -> Csr {
     let labels_rows = y.transpose();
-    Pifa::new(x, x.values(), &labels_rows).all(cut, &Control::default()).unwrap()
+    Pifa::new(x, x.values(), &labels_rows).all(cut, &Control::default()).unwrap().into()
 }
 
 /// Z = norm(norm(Y)ᵀ X).
@@ -148,9 +148,9 @@ fn vectors_of_some_labels_are_rows_of_those_of_all() {
     let y = csr(150, &random_rows(&mut rng, 50, 150, 0.05)).transpose();
     let pifa = Pifa::new(&x, x.values(), &y);
     let cut = Cut { most: 20, mass: 0.9 };
-    let all = pifa.all(cut, &Control::default()).unwrap();
+    let all: Csr = pifa.all(cut, &Control::default()).unwrap().into();
     let labels = [3, 77, 78, 149];
-    let some = pifa.some(&labels, cut, &Control::default()).unwrap();
+    let some: Csr = pifa.some(&labels, cut, &Control::default()).unwrap().into();
     for (row, label) in some.iter_rows().zip(labels) {
         let want = all.row(label as usize);
         assert_eq!((row.indices, row.values), (want.indices, want.values));
@@ -524,11 +524,13 @@ fn a_subset_of_points_keeps_rows_and_products() {
         assert_eq!(part.labels[a], full[*i as usize]);
         for (b, j) in chosen.iter().enumerate() {
             let mut scratch = vec![0f32; 50];
-            points.add(*j as usize, 1.0, &mut scratch);
-            let want = points.dot(*i as usize, &scratch);
+            let mut products = [0f32; 2];
+            points.add(&[(*j, 1.0)], &mut scratch);
+            points.dots(&[*i], &scratch, &mut products[..1]);
             let mut scratch = vec![0f32; part.cols()];
-            part.add(b, 1.0, &mut scratch);
-            assert!((part.dot(a, &scratch) - want).abs() < 1e-5);
+            part.add(&[(b as u32, 1.0)], &mut scratch);
+            part.dots(&[a as u32], &scratch, &mut products[1..]);
+            assert!((products[0] - products[1]).abs() < 1e-5);
         }
     }
     assert_eq!(lists(&m).iter().flatten().count(), points.nnz());

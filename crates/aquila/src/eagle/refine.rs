@@ -280,7 +280,7 @@ impl Work<'_> {
                 let rosters = self.groups.rosters();
                 let means = Pifa::new(self.x, self.rows.values(), &rosters);
                 let means = self.control.install(|| means.all(Cut::NONE, self.control))??;
-                (Cow::Owned(means), self.bags, of_group, params)
+                (Cow::Owned(Csr::from(means)), self.bags, of_group, params)
             }
             Teacher::Samples(y) => (Cow::Borrowed(self.x), y, of_sample, ranker(&self.rankers, y)),
         };

@@ -241,6 +241,14 @@ unsafe impl<const W: usize> Lanes for Plain<W> {
     unsafe fn sum(self) -> f32 {
         self.0.iter().sum()
     }
+    #[inline(always)]
+    unsafe fn low(self) -> Self {
+        Self(self.0.map(|pair| halves::unpack(pair.to_bits())[0]))
+    }
+    #[inline(always)]
+    unsafe fn high(self) -> Self {
+        Self(self.0.map(|pair| halves::unpack(pair.to_bits())[1]))
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -272,8 +280,9 @@ pub(crate) mod x86 {
     macro_rules! lanes {
         ($(#[$doc:meta])* $name:ident($reg:ty, $n:literal), $load:ident $store:ident $splat:ident $add:ident $sub:ident
          $mul:ident $div:ident $min:ident $max:ident $fma:ident, less($a:ident, $b:ident) $less:expr,
-         select($bits:ident, $yes:ident, $no:ident) $select:expr, sum($all:ident) $sum:expr, tile $tile:literal
-         $(, halves($pairs:ty) $products:ident $whole:ident($low:ident $mask:ident $of:ident $back:ident) pack($a2:ident, $b2:ident) $pack:expr)?) => {
+         select($bits:ident, $yes:ident, $no:ident) $select:expr, sum($all:ident) $sum:expr, tile $tile:literal,
+         $whole:ident($low:ident $mask:ident $of:ident $back:ident)
+         $(, halves($pairs:ty) $products:ident pack($a2:ident, $b2:ident) $pack:expr)?) => {
             $(#[$doc])*
             #[derive(Clone, Copy)]
             pub(crate) struct $name($reg);
@@ -350,15 +359,6 @@ pub(crate) mod x86 {
                     // SAFETY: see the impl.
                     unsafe { $sum }
                 }
-                $(
-                #[inline(always)]
-                unsafe fn add_products(self, a: Self, b: Self) -> Self {
-                    // SAFETY: see the impl; a register of pairs is a register, whatever its type.
-                    unsafe {
-                        let pairs = [a.0, b.0].map(|v| std::mem::transmute::<$reg, $pairs>(v));
-                        Self($products(self.0, pairs[0], pairs[1]))
-                    }
-                }
                 #[inline(always)]
                 unsafe fn low(self) -> Self {
                     // SAFETY: see the impl.
@@ -368,6 +368,15 @@ pub(crate) mod x86 {
                 unsafe fn high(self) -> Self {
                     // SAFETY: see the impl.
                     unsafe { Self($back($mask($whole(self.0), $of(!0xffff)))) }
+                }
+                $(
+                #[inline(always)]
+                unsafe fn add_products(self, a: Self, b: Self) -> Self {
+                    // SAFETY: see the impl; a register of pairs is a register, whatever its type.
+                    unsafe {
+                        let pairs = [a.0, b.0].map(|v| std::mem::transmute::<$reg, $pairs>(v));
+                        Self($products(self.0, pairs[0], pairs[1]))
+                    }
                 }
                 #[inline(always)]
                 unsafe fn pack(self, high: Self) -> Self {
@@ -386,7 +395,8 @@ pub(crate) mod x86 {
         _mm_min_ps _mm_max_ps _mm_fmadd_ps,
         less(a, b) _mm_movemask_ps(_mm_cmplt_ps(a, b)) as u32,
         select(bits, yes, no) _mm_blendv_ps(no, yes, _mm256_castps256_ps128(spread(bits))),
-        sum(all) sum4(all), tile 4
+        sum(all) sum4(all), tile 4,
+        _mm_castps_si128(_mm_slli_epi32 _mm_and_si128 _mm_set1_epi32 _mm_castsi128_ps)
     );
     lanes!(
         /// 8 floats; AVX2 and FMA.
@@ -394,7 +404,8 @@ pub(crate) mod x86 {
         _mm256_div_ps _mm256_min_ps _mm256_max_ps _mm256_fmadd_ps,
         less(a, b) _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b)) as u32,
         select(bits, yes, no) _mm256_blendv_ps(no, yes, spread(bits)),
-        sum(all) sum4(_mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps::<1>(all))), tile 4
+        sum(all) sum4(_mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps::<1>(all))), tile 4,
+        _mm256_castps_si256(_mm256_slli_epi32 _mm256_and_si256 _mm256_set1_epi32 _mm256_castsi256_ps)
     );
     lanes!(
         /// 16 floats; AVX-512 F.
@@ -402,7 +413,8 @@ pub(crate) mod x86 {
         _mm512_div_ps _mm512_min_ps _mm512_max_ps _mm512_fmadd_ps,
         less(a, b) u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b)),
         select(bits, yes, no) _mm512_mask_blend_ps(bits as u16, no, yes),
-        sum(all) _mm512_reduce_add_ps(all), tile 8
+        sum(all) _mm512_reduce_add_ps(all), tile 8,
+        _mm512_castps_si512(_mm512_slli_epi32 _mm512_and_si512 _mm512_set1_epi32 _mm512_castsi512_ps)
     );
 
     lanes!(
@@ -412,7 +424,8 @@ pub(crate) mod x86 {
         less(a, b) _mm_movemask_ps(_mm_cmplt_ps(a, b)) as u32,
         select(bits, yes, no) _mm_blendv_ps(no, yes, _mm256_castps256_ps128(spread(bits))),
         sum(all) sum4(all), tile 8,
-        halves(__m128bh) _mm_dpbf16_ps _mm_castps_si128(_mm_slli_epi32 _mm_and_si128 _mm_set1_epi32 _mm_castsi128_ps)
+        _mm_castps_si128(_mm_slli_epi32 _mm_and_si128 _mm_set1_epi32 _mm_castsi128_ps),
+        halves(__m128bh) _mm_dpbf16_ps
         pack(a, b) {
             let halves = std::mem::transmute::<__m128bh, __m128i>(_mm_cvtne2ps_pbh(b, a));
             _mm_unpacklo_epi16(halves, _mm_srli_si128::<8>(halves))
@@ -425,7 +438,8 @@ pub(crate) mod x86 {
         less(a, b) _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b)) as u32,
         select(bits, yes, no) _mm256_blendv_ps(no, yes, spread(bits)),
         sum(all) sum4(_mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps::<1>(all))), tile 8,
-        halves(__m256bh) _mm256_dpbf16_ps _mm256_castps_si256(_mm256_slli_epi32 _mm256_and_si256 _mm256_set1_epi32 _mm256_castsi256_ps)
+        _mm256_castps_si256(_mm256_slli_epi32 _mm256_and_si256 _mm256_set1_epi32 _mm256_castsi256_ps),
+        halves(__m256bh) _mm256_dpbf16_ps
         pack(a, b) {
             let halves = std::mem::transmute::<__m256bh, __m256i>(_mm256_cvtne2ps_pbh(b, a));
             _mm256_permutexvar_epi16(_mm256_setr_epi16(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15), halves)
@@ -438,7 +452,8 @@ pub(crate) mod x86 {
         less(a, b) u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b)),
         select(bits, yes, no) _mm512_mask_blend_ps(bits as u16, no, yes),
         sum(all) _mm512_reduce_add_ps(all), tile 8,
-        halves(__m512bh) _mm512_dpbf16_ps _mm512_castps_si512(_mm512_slli_epi32 _mm512_and_si512 _mm512_set1_epi32 _mm512_castsi512_ps)
+        _mm512_castps_si512(_mm512_slli_epi32 _mm512_and_si512 _mm512_set1_epi32 _mm512_castsi512_ps),
+        halves(__m512bh) _mm512_dpbf16_ps
         pack(a, b) {
             let halves = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(b, a));
             // 0, 16, 1, 17, …

@@ -16,6 +16,7 @@ mod map;
 pub(crate) mod pairs;
 pub(crate) mod panels;
 pub(crate) mod postings;
+pub mod rounded;
 pub(crate) mod select;
 pub(crate) mod tables;
 mod tiles;

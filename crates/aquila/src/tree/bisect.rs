@@ -10,7 +10,7 @@
 //! none); a node with more rows than `sample` learns its direction from a random sample. Cost a round: the non-zeros
 //! of its rows, one multiply-add each.
 
-use super::points::Points;
+use super::points::{PARALLEL, Points};
 use crate::control::Control;
 use crate::error::Result;
 use crate::rng::Rng;
@@ -48,8 +48,8 @@ fn first_stage(most: usize) -> usize {
     m
 }
 
-/// Entries from which a scoring is shared among threads.
-const PARALLEL: usize = 1 << 17;
+/// Rows scored at a time.
+const RUN: usize = 64;
 
 impl Bisection {
     /// The rows of each half, the left one of `⌊n/2⌋` rows, in the order of their places.
@@ -80,16 +80,15 @@ impl Bisection {
         let places: Vec<u32> = (0..few.len() as u32).collect();
         let mut best: Option<Rounds> = None;
         for pair in places.chunks_exact(2).take(STARTS) {
-            let mut rounds = Rounds::new(near.cols(), few.len());
-            near.add(pair[0] as usize, 1.0, &mut rounds.direction);
-            near.add(pair[1] as usize, -1.0, &mut rounds.direction);
+            let mut rounds = Rounds::new(&near, few.len());
+            near.add(&[(pair[0], 1.0), (pair[1], -1.0)], &mut rounds.direction);
             let enough = if few.len() < most { COARSE } else { FINE };
             self.settle(&near, &places, enough, &mut rounds, control)?;
             if best.as_ref().is_none_or(|b| rounds.gain() > b.gain()) {
                 best = Some(rounds);
             }
         }
-        let mut rounds = Rounds::new(points.cols(), most);
+        let mut rounds = Rounds::new(points, most);
         if let Some(best) = best {
             rounds.keys = best.keys;
             rounds.move_rows(points, few);
@@ -120,18 +119,18 @@ impl Bisection {
 
     /// Turns the direction to where the sums of `m` rows point.
     fn turn(&self, rounds: &mut Rounds, m: usize) {
-        let [l, r] = self.scales(&rounds.sums, m);
+        let [l, r] = self.scales(rounds, m);
         for ((c, a), b) in rounds.direction.iter_mut().zip(&rounds.sums[0]).zip(&rounds.sums[1]) {
             *c = b * r - a * l;
         }
     }
 
-    fn scales(&self, sums: &[Vec<f32>; 2], m: usize) -> [f32; 2] {
+    fn scales(&self, rounds: &Rounds, m: usize) -> [f32; 2] {
         if !self.spherical {
             return [1.0 / (m / 2).max(1) as f32, 1.0 / (m - m / 2) as f32];
         }
         [0, 1].map(|side| {
-            let norm = sums[side].iter().map(|v| v * v).sum::<f32>().sqrt();
+            let norm = rounds.length(side);
             if norm > 0.0 { 1.0 / norm } else { 0.0 }
         })
     }
@@ -142,16 +141,19 @@ struct Rounds {
     direction: Vec<f32>,
     sides: Vec<Option<usize>>,
     sums: [Vec<f32>; 2],
+    /// How many of the columns are sparse; they come first.
+    sparse: usize,
     keys: Vec<u64>,
 }
 
 impl Rounds {
-    fn new(cols: usize, rows: usize) -> Self {
-        let zero = vec![0f32; cols];
+    fn new(points: &Points, rows: usize) -> Self {
+        let zero = vec![0f32; points.cols()];
         Self {
             direction: zero.clone(),
             sides: vec![None; rows],
             sums: [zero.clone(), zero],
+            sparse: points.sparse_cols(),
             keys: Vec::new(),
         }
     }
@@ -159,23 +161,46 @@ impl Rounds {
     /// Takes each row to the side that its key says and keeps the sums in step; returns how many rows moved.
     fn move_rows(&mut self, points: &Points, chosen: &[u32]) -> usize {
         let mut moved = 0;
+        let [mut left, mut right] = [const { Vec::new() }; 2];
         for (rank, key) in self.keys.iter().enumerate() {
             let (place, side) = (*key as u32 as usize, usize::from(rank >= self.keys.len() / 2));
             if self.sides[place] != Some(side) {
-                let row = chosen[place] as usize;
-                points.add(row, 1.0, &mut self.sums[side]);
-                if let Some(other) = self.sides[place].replace(side) {
-                    points.add(row, -1.0, &mut self.sums[other]);
+                let row = chosen[place];
+                let (to, from) = if side == 0 { (&mut left, &mut right) } else { (&mut right, &mut left) };
+                to.push((row, 1.0));
+                if self.sides[place].replace(side).is_some() {
+                    from.push((row, -1.0));
                 }
                 moved += 1;
             }
+        }
+        let [a, b] = &mut self.sums;
+        if (left.len() + right.len()) * points.nnz() >= PARALLEL * points.len() {
+            rayon::join(|| points.add(&left, a), || points.add(&right, b));
+        } else {
+            points.add(&left, a);
+            points.add(&right, b);
         }
         moved
     }
 
     /// What k-means raises: the lengths of both sums.
     fn gain(&self) -> f32 {
-        self.sums.iter().map(|s| s.iter().map(|v| v * v).sum::<f32>().sqrt()).sum()
+        (0..2).map(|side| self.length(side)).sum()
+    }
+
+    /// The length of a side's sum. Dense columns are summed in streams, which need not wait for each other.
+    fn length(&self, side: usize) -> f32 {
+        let (sparse, dense) = self.sums[side].split_at(self.sparse);
+        let mut squared = sparse.iter().map(|v| v * v).sum::<f32>();
+        let mut streams = [0f32; 16];
+        for line in dense.as_chunks::<16>().0 {
+            streams.iter_mut().zip(line).for_each(|(sum, v)| *sum += v * v);
+        }
+        if !dense.is_empty() {
+            squared += streams.iter().sum::<f32>();
+        }
+        squared.sqrt()
     }
 }
 
@@ -190,19 +215,27 @@ fn halve(
 ) -> Result<()> {
     keys.clear();
     keys.resize(chosen.len(), 0);
-    let key = |(place, out): (usize, &mut u64)| {
+    let score = |(n, (keys, rows)): (usize, (&mut [u64], &[u32]))| {
         // A million rows take longer than a cancelled call may.
         if control.is_cancelled() {
             return;
         }
-        let bits = points.dot(chosen[place] as usize, direction).to_bits();
-        let ordered = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
-        *out = u64::from(ordered) << 32 | place as u64;
+        let mut scores = [0f32; RUN];
+        points.dots(rows, direction, &mut scores[..rows.len()]);
+        for (place, (key, score)) in (n * RUN..).zip(keys.iter_mut().zip(scores)) {
+            let bits = score.to_bits();
+            let ordered = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
+            *key = u64::from(ordered) << 32 | place as u64;
+        }
     };
     if points.nnz() >= PARALLEL {
-        keys.par_iter_mut().with_min_len(512).enumerate().for_each(key);
+        keys.par_chunks_mut(RUN)
+            .zip(chosen.par_chunks(RUN))
+            .with_min_len(512 / RUN)
+            .enumerate()
+            .for_each(score);
     } else {
-        keys.iter_mut().enumerate().for_each(key);
+        keys.chunks_mut(RUN).zip(chosen.chunks(RUN)).enumerate().for_each(score);
     }
     control.check()?;
     let half = chosen.len() / 2;

@@ -3,9 +3,8 @@
 use super::bisect::Bisection;
 use super::kary::Clustering;
 use super::points::Points;
-use super::{LabelTree, NODE, TreeLayer};
+use super::{LabelTree, LabelVectors, NODE, TreeLayer};
 use crate::control::Control;
-use crate::data::Csr;
 use crate::error::{Result, fail};
 use crate::rng::Rng;
 
@@ -38,7 +37,7 @@ enum Nested {
 
 /// Clusters labels into a tree. Labels with empty vectors hang together under a node of their own below the last
 /// child of the root: they are kept, and no search enters them before everything else.
-pub fn build(vectors: Csr, shape: &Shape, control: &Control) -> Result<LabelTree> {
+pub fn build(vectors: impl Into<LabelVectors>, shape: &Shape, control: &Control) -> Result<LabelTree> {
     let Shape { max_leaf, arity, .. } = *shape;
     if max_leaf < 1 || arity < 2 {
         fail!(
@@ -46,8 +45,9 @@ pub fn build(vectors: Csr, shape: &Shape, control: &Control) -> Result<LabelTree
             "Expected leaves of at least 1 and an arity of at least 2 but received {max_leaf} and {arity}"
         );
     }
+    let vectors = vectors.into();
     let labels = vectors.rows();
-    let empty: Vec<u32> = (0..labels as u32).filter(|l| vectors.row(*l as usize).is_empty()).collect();
+    let empty: Vec<u32> = (0..labels as u32).filter(|l| vectors.is_empty(*l as usize)).collect();
     let points = Points::new(vectors);
     if points.len() <= shape.max_leaf {
         return layers(labels, Nested::Labels([points.labels, empty].concat()));

@@ -11,8 +11,9 @@
 //! the idea is our own. Cost: the whole vectors of the sample and two splits of it, 2 to 6 % of a training.
 
 use super::bisect::Bisection;
+use super::label_vectors::LabelVectors;
 use super::points::Points;
-use super::vectors::{Cut, Pifa, given};
+use super::vectors::{Cut, Pifa};
 use crate::control::Control;
 use crate::data::Csr;
 use crate::error::Result;
@@ -31,7 +32,7 @@ const STREAM: u64 = 0x7472_6961_6c00;
 pub fn whole_is_better(pifa: &Pifa<'_>, cut: Cut, how: Bisection, control: &Control) -> Result<bool> {
     let used = |label: &u32| !pifa.labels_rows.row(*label as usize).is_empty();
     let mut labels: Vec<u32> = (0..pifa.labels_rows.rows() as u32).filter(used).collect();
-    if labels.len() < TRIED_FROM {
+    if labels.len() < TRIED_FROM || pifa.values.is_empty() {
         return Ok(false);
     }
     Rng::new(&[control.seed, STREAM]).shuffle(&mut labels);
@@ -39,12 +40,18 @@ pub fn whole_is_better(pifa: &Pifa<'_>, cut: Cut, how: Bisection, control: &Cont
     labels.sort_unstable();
     let whole = pifa.some(&labels, Cut::NONE, control)?;
     let torn = |vectors| torn(pifa.labels_rows, &labels, vectors, how, control);
-    let (by_cut, by_whole) = rayon::join(|| torn(given(&whole, cut, control)?), || torn(whole.clone()));
+    let (by_cut, by_whole) = rayon::join(|| torn(whole.cut(cut, control)?), || torn(whole.clone()));
     Ok(by_whole? as f64 <= CLEARLY * by_cut? as f64)
 }
 
 /// Over all rows: how many labels lie on the side of a split with fewer of the row's.
-fn torn(labels_rows: &Csr, labels: &[u32], vectors: Csr, how: Bisection, control: &Control) -> Result<u64> {
+fn torn(
+    labels_rows: &Csr,
+    labels: &[u32],
+    vectors: LabelVectors,
+    how: Bisection,
+    control: &Control,
+) -> Result<u64> {
     let points = Points::new(vectors);
     let (left, right) = how.split(&points, Rng::new(&[control.seed, STREAM, 1]), control)?;
     let mut sides = vec![[0u32; 2]; labels_rows.cols()];

@@ -8,10 +8,14 @@
 //!
 //! Cost a round: non-zeros × k multiply-adds, and as many again for the centres.
 
-use super::points::Points;
+use super::points::{PARALLEL, Points};
 use crate::control::Control;
 use crate::error::Result;
 use crate::rng::Rng;
+use rayon::prelude::*;
+
+/// Rows that are looked at in a task, at least.
+const RUN: usize = 64;
 
 /// How to split.
 #[derive(Debug, Clone, Copy)]
@@ -34,30 +38,19 @@ impl Clustering {
         }
         let mut centres = vec![0f32; points.cols() * k];
         for (c, row) in seeds[..k].iter().enumerate() {
-            add(points, *row as usize, &mut centres, c, k);
+            points.add_to_centre(*row as usize, &mut centres, c, k);
         }
         let mut cluster = vec![u32::MAX; n];
         let mut sizes = vec![1usize; k];
         for _ in 0..self.iterations {
             control.check()?;
+            points.settle_centres(&mut centres, k);
             let penalty = self.scale(&mut centres, &sizes, k);
-            let mut moved = 0;
-            let mut scores = vec![0f32; k];
-            for (row, at) in cluster.iter_mut().enumerate() {
-                scores.copy_from_slice(&penalty);
-                let (idx, val) = points.row(row);
-                for (j, v) in idx.iter().zip(val) {
-                    let centre = &centres[*j as usize * k..][..k];
-                    scores.iter_mut().zip(centre).for_each(|(s, c)| *s += v * c);
-                }
-                let best = (1..k).fold(0, |b, c| if scores[c] > scores[b] { c } else { b }) as u32;
-                moved += usize::from(*at != best);
-                *at = best;
-            }
+            let moved = nearest(points, &centres, &penalty, &mut cluster);
             centres.fill(0.0);
             sizes.fill(0);
             for (row, c) in cluster.iter().enumerate() {
-                add(points, row, &mut centres, *c as usize, k);
+                points.add_to_centre(row, &mut centres, *c as usize, k);
                 sizes[*c as usize] += 1;
             }
             if moved * 100 <= n {
@@ -96,7 +89,22 @@ impl Clustering {
     }
 }
 
-fn add(points: &Points, row: usize, centres: &mut [f32], c: usize, k: usize) {
-    let (idx, val) = points.row(row);
-    idx.iter().zip(val).for_each(|(j, v)| centres[*j as usize * k + c] += v);
+/// Takes every row to its nearest centre; returns how many rows changed theirs.
+fn nearest(points: &Points, centres: &[f32], penalty: &[f32], cluster: &mut [u32]) -> usize {
+    let all = |(first, some): (usize, &mut [u32])| {
+        let (mut moved, mut scores) = (0, vec![0f32; penalty.len()]);
+        for (row, at) in (first * RUN..).zip(some) {
+            scores.copy_from_slice(penalty);
+            points.add_scores(row, centres, &mut scores);
+            let best = (1..scores.len()).fold(0, |b, c| if scores[c] > scores[b] { c } else { b }) as u32;
+            moved += usize::from(*at != best);
+            *at = best;
+        }
+        moved
+    };
+    if points.nnz() >= PARALLEL {
+        cluster.par_chunks_mut(RUN).enumerate().map(all).sum()
+    } else {
+        cluster.chunks_mut(RUN).enumerate().map(all).sum()
+    }
 }

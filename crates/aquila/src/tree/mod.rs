@@ -7,6 +7,7 @@ mod exchange_chain;
 mod exchange_json;
 mod kary;
 mod label_tree;
+mod label_vectors;
 mod points;
 mod vectors;
 
@@ -16,5 +17,6 @@ pub use build::{Shape, Split, build};
 pub use cohesion::{TRIED_FROM, whole_is_better};
 pub use kary::Clustering;
 pub use label_tree::{LabelTree, NODE, TreeLayer};
+pub use label_vectors::LabelVectors;
 pub use points::Points;
 pub use vectors::{Cut, Pifa, given, pii};

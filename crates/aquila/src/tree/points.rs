@@ -1,8 +1,11 @@
 //! The vectors of a node's labels while they are clustered.
 
-use crate::data::Csr;
+use super::LabelVectors;
+use crate::kernels::Isa;
+use crate::kernels::rounded::Rounded;
+use std::sync::Arc;
 
-/// Rows to be clustered, in columns renumbered to those they use.
+/// Rows to be clustered, in columns renumbered to those they use, and behind them those of a dense block.
 #[derive(Debug)]
 pub struct Points {
     /// The label of each row.
@@ -11,21 +14,30 @@ pub struct Points {
     idx: Vec<u32>,
     val: Vec<f32>,
     cols: usize,
+    /// The dense parts of all labels: a row's is that of its label.
+    dense: Arc<Rounded>,
+    isa: Isa,
 }
 
 /// Renumbering is worth its copy once a node has fewer entries than this for each column.
 const THIN: usize = 6;
+/// Entries from which a pass over all rows is shared among threads.
+pub const PARALLEL: usize = 1 << 17;
+/// Rows of the block that are handed to a kernel at a time.
+const TOGETHER: usize = 64;
 
 impl Points {
     /// All rows of `vectors` that have entries.
-    pub fn new(vectors: Csr) -> Self {
+    pub fn new(vectors: impl Into<LabelVectors>) -> Self {
+        let vectors = vectors.into();
         let labels: Vec<u32> =
-            (0..vectors.rows() as u32).filter(|l| !vectors.row(*l as usize).is_empty()).collect();
-        let cols = vectors.cols();
+            (0..vectors.rows() as u32).filter(|l| !vectors.is_empty(*l as usize)).collect();
+        let (sparse, dense) = vectors.into_parts();
+        let cols = sparse.cols();
         let mut ptr = vec![0];
-        ptr.extend(labels.iter().map(|l| vectors.indptr()[*l as usize + 1]));
-        let (idx, val) = vectors.into_entries();
-        Self { labels, ptr, idx, val, cols }
+        ptr.extend(labels.iter().map(|l| sparse.indptr()[*l as usize + 1]));
+        let (idx, val) = sparse.into_entries();
+        Self { labels, ptr, idx, val, cols, dense, isa: Isa::detect() }
     }
 
     /// Number of rows.
@@ -38,19 +50,39 @@ impl Points {
         self.labels.is_empty()
     }
 
-    /// Number of columns.
+    /// Number of columns, those of the block included.
     pub fn cols(&self) -> usize {
+        self.cols + self.dense.cols()
+    }
+
+    /// Number of sparse columns, which come first.
+    pub fn sparse_cols(&self) -> usize {
         self.cols
     }
 
-    /// Number of entries.
+    /// Number of entries, all values of the block included.
     pub fn nnz(&self) -> usize {
-        self.idx.len()
+        self.idx.len() + self.len() * self.dense.cols()
     }
 
-    /// `⟨row, dense⟩`, summed in four streams of fixed order: the same bits on every machine.
+    /// `⟨row, vector⟩` of each of these rows: the same bits on every machine.
+    pub fn dots(&self, rows: &[u32], vector: &[f32], out: &mut [f32]) {
+        let (first, last) = vector.split_at(self.cols);
+        rows.iter().zip(&mut *out).for_each(|(row, out)| *out = self.dot_sparse(*row as usize, first));
+        if !last.is_empty() {
+            let mut block = [0f32; TOGETHER];
+            for (rows, out) in rows.chunks(TOGETHER).zip(out.chunks_mut(TOGETHER)) {
+                let mut labels = [0; TOGETHER];
+                labels.iter_mut().zip(rows).for_each(|(l, row)| *l = self.labels[*row as usize]);
+                self.dense.dots(self.isa, &labels[..rows.len()], last, &mut block[..rows.len()]);
+                out.iter_mut().zip(block).for_each(|(sum, v)| *sum += v);
+            }
+        }
+    }
+
+    /// `⟨row, dense⟩` in sparse columns, summed in four streams of fixed order.
     #[inline]
-    pub fn dot(&self, row: usize, dense: &[f32]) -> f32 {
+    fn dot_sparse(&self, row: usize, dense: &[f32]) -> f32 {
         let span = self.ptr[row]..self.ptr[row + 1];
         let (idx, val) = (&self.idx[span.clone()], &self.val[span]);
         let mut sums = [0f32; 4];
@@ -67,20 +99,63 @@ impl Points {
         (sums[0] + sums[1]) + (sums[2] + sums[3])
     }
 
-    /// `dense += factor · row`.
-    pub fn add(&self, row: usize, factor: f32, dense: &mut [f32]) {
-        for e in self.ptr[row]..self.ptr[row + 1] {
-            dense[self.idx[e] as usize] += factor * self.val[e];
+    /// `vector += factor · row` for each of these rows, one after the other.
+    pub fn add(&self, rows: &[(u32, f32)], vector: &mut [f32]) {
+        let (first, last) = vector.split_at_mut(self.cols);
+        for (row, factor) in rows {
+            let (idx, val) = self.row(*row as usize);
+            idx.iter().zip(val).for_each(|(j, v)| first[*j as usize] += factor * v);
+        }
+        if !last.is_empty() {
+            let mut labels = [(0, 0.0); TOGETHER];
+            for rows in rows.chunks(TOGETHER) {
+                let label = |(row, factor): &(u32, f32)| (self.labels[*row as usize], *factor);
+                labels.iter_mut().zip(rows).for_each(|(l, row)| *l = label(row));
+                self.dense.add(self.isa, &labels[..rows.len()], last);
+            }
         }
     }
 
-    /// The entries of a row.
-    pub fn row(&self, row: usize) -> (&[u32], &[f32]) {
+    /// `scores[c] += ⟨row, centre c⟩`, where the values that all centres have in a column stand side by side.
+    pub fn add_scores(&self, row: usize, centres: &[f32], scores: &mut [f32]) {
+        let (first, last) = centres.split_at(self.cols * scores.len());
+        let (idx, val) = self.row(row);
+        for (j, v) in idx.iter().zip(val) {
+            let centre = &first[*j as usize * scores.len()..][..scores.len()];
+            scores.iter_mut().zip(centre).for_each(|(s, c)| *s += v * c);
+        }
+        if !last.is_empty() {
+            self.dense.add_scores(self.isa, self.labels[row], last, scores);
+        }
+    }
+
+    /// Adds a row to centre `c` of `k`, whose dense columns stand centre after centre until all rows are added.
+    pub fn add_to_centre(&self, row: usize, centres: &mut [f32], c: usize, k: usize) {
+        let (first, last) = centres.split_at_mut(self.cols * k);
+        let (idx, val) = self.row(row);
+        idx.iter().zip(val).for_each(|(j, v)| first[*j as usize * k + c] += v);
+        if !last.is_empty() {
+            let sum = &mut last[c * self.dense.cols()..][..self.dense.cols()];
+            self.dense.add(self.isa, &[(self.labels[row], 1.0)], sum);
+        }
+    }
+
+    /// Puts the values that all centres have in a dense column side by side, as those of sparse ones.
+    pub fn settle_centres(&self, centres: &mut [f32], k: usize) {
+        let last = &mut centres[self.cols * k..];
+        let sums = last.to_vec();
+        for (c, sum) in sums.chunks_exact(self.dense.cols().max(1)).enumerate() {
+            last[c..].iter_mut().step_by(k).zip(sum).for_each(|(to, v)| *to = *v);
+        }
+    }
+
+    /// The sparse entries of a row.
+    fn row(&self, row: usize) -> (&[u32], &[f32]) {
         let span = self.ptr[row]..self.ptr[row + 1];
         (&self.idx[span.clone()], &self.val[span])
     }
 
-    /// These rows alone, in columns of their own where that pays.
+    /// These rows alone, in sparse columns of their own where that pays. Dense rows stay where they are.
     pub fn subset(&self, rows: &[u32]) -> Self {
         let nnz: usize = rows.iter().map(|i| self.ptr[*i as usize + 1] - self.ptr[*i as usize]).sum();
         let mut out = Self {
@@ -89,6 +164,8 @@ impl Points {
             idx: Vec::with_capacity(nnz),
             val: Vec::with_capacity(nnz),
             cols: self.cols,
+            dense: Arc::clone(&self.dense),
+            isa: self.isa,
         };
         out.ptr.push(0);
         let renumber = nnz < THIN * self.cols;

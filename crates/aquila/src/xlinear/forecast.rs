@@ -100,25 +100,35 @@ impl Sizes {
         let halves =
             if halves::faster(Isa::detect()) { 2.0 * n * (block + 1.0) * dense.min(1.0) } else { 0.0 };
         let scaled = 8.0 * n + halves + if params.model.normalize { 4.0 * nnz } else { 0.0 };
-        let support = self.support + pairs * block;
+        let (widest, support) = match tree.vectors {
+            VectorKind::Pifa => (d - block, self.support),
+            VectorKind::Pii => (n, pairs),
+        };
         let cut = match tree.vector_cut {
             VectorCut::Always => true,
             VectorCut::Auto => labels < TRIED_FROM as f64,
             VectorCut::Never => false,
         } || tree.vectors == VectorKind::Pii;
         let entries = match tree.vector_entries {
-            most if cut && most > 0 => d.min(f64::from(most)),
-            _ => d,
+            most if cut && most > 0 => widest.min(f64::from(most)),
+            _ => widest,
         };
         let vectors = 8.0 * support.min(labels * entries);
+        // Of a block all columns stay, in two bytes each.
+        let beside = if tree.vectors == VectorKind::Pifa {
+            2.0 * labels * (block + 31.0) * block.min(1.0)
+        } else {
+            0.0
+        };
         // Lists of a number or two for each label, in the stages where labels are many.
         let lists = 100.0 * labels;
         let centres = match tree.split {
             SplitKind::Balanced => 24.0 * d,
-            SplitKind::Kary => 4.0 * d * f64::from(tree.arity).min(labels),
+            SplitKind::Kary => 4.0 * (d + block) * f64::from(tree.arity).min(labels),
         };
-        let building = matrices + scaled + lists + 8.0 * pairs + (2.5 * vectors + 4.0 * d * threads);
-        let splitting = matrices + scaled + lists + (2.0 * vectors + 24.0 * d).max(vectors + centres);
+        let building = matrices + scaled + lists + beside + 8.0 * pairs + (2.5 * vectors + 4.0 * d * threads);
+        let splitting =
+            matrices + scaled + lists + beside + (2.0 * vectors + 24.0 * d).max(vectors + centres);
 
         let leaves = (labels / f64::from(tree.max_leaf.max(1))).max(1.0);
         let layers = 1.0 + (leaves.ln() / f64::from(tree.arity.max(2)).ln()).ceil().max(0.0);

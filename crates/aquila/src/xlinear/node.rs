@@ -33,7 +33,8 @@ impl<'a> TrainRows<'a> {
     fn of(x: &'a Csr, dense: Option<&'a Dense>, normalize: bool) -> Self {
         let mut norms: Vec<f32> = x.iter_rows().map(|r| r.norm()).collect();
         if let Some(dense) = dense {
-            norms.iter_mut().enumerate().for_each(|(i, norm)| *norm = joint_norm(*norm, dense.row(i)));
+            let rows = norms.par_iter_mut().zip(dense.values().par_chunks_exact(dense.cols()));
+            rows.for_each(|(norm, row)| *norm = joint_norm(*norm, row));
         }
         let block = dense.map_or(&[][..], Dense::values);
         let dense_cols = dense.map_or(0, Dense::cols);
@@ -43,11 +44,11 @@ impl<'a> TrainRows<'a> {
                 (Cow::Borrowed(x.values()), Cow::Borrowed(block), pairs(block, dense_cols));
             return Self { x, values, dense, dense_cols, pairs, squared };
         }
-        let (mut values, mut block) = (x.values().to_vec(), block.to_vec());
+        let mut values = x.values().to_vec();
         for (i, norm) in norms.iter().enumerate().filter(|(_, n)| **n > 0.0) {
             values[x.indptr()[i]..x.indptr()[i + 1]].iter_mut().for_each(|v| *v /= norm);
-            block[i * dense_cols..(i + 1) * dense_cols].iter_mut().for_each(|v| *v /= norm);
         }
+        let block = dense.map_or(Vec::new(), |dense| scaled(dense, &norms));
         let squared = norms.iter().map(|n| if *n > 0.0 { 1.0 } else { 0.0 }).collect();
         let pairs = pairs(&block, dense_cols);
         Self { x, values: Cow::Owned(values), dense: Cow::Owned(block), dense_cols, pairs, squared }
@@ -102,6 +103,17 @@ impl<'a> TrainRows<'a> {
         let span = self.x.indptr()[i]..self.x.indptr()[i + 1];
         (&self.x.indices()[span.clone()], &self.values[span])
     }
+}
+
+/// The rows of a block, each divided by its norm where that is not 0.
+fn scaled(block: &Dense, norms: &[f32]) -> Vec<f32> {
+    let mut out = vec![0f32; block.values().len()];
+    let rows = out.par_chunks_exact_mut(block.cols()).zip(block.values().par_chunks_exact(block.cols()));
+    rows.zip(norms).for_each(|((to, row), norm)| {
+        let norm = if *norm > 0.0 { *norm } else { 1.0 };
+        to.iter_mut().zip(row).for_each(|(to, v)| *to = v / norm);
+    });
+    out
 }
 
 /// A block in pairs of halves, where the solver is faster with them.

@@ -47,9 +47,9 @@ crate::params! {
         /// finds that it tears labels of the same rows apart), always or never.
         pub vector_cut: VectorCut = VectorCut::Auto, "tree.vectorCut", Kind::Choice(VectorCut::TEXTS);
         /// Share of a pifa vector's squared length that a cut keeps, in its fewest and largest entries: the small
-        /// ones are mostly chance.
+        /// ones are mostly chance. Columns of a dense block are never cut.
         pub vector_mass: f32 = 0.8, "tree.vectorMass", Kind::Number { min: 1e-6, max: 1.0 };
-        /// Most entries that a cut keeps of a label's vector, the largest; 0 keeps all.
+        /// Most sparse entries that a cut keeps of a label's vector, the largest; 0 keeps all.
         pub vector_entries: u32 = 256, "tree.vectorEntries", Kind::Integer { min: 0.0, max: MANY };
         /// balanced: halves of equal size, regrouped to the arity; kary: arity clusters of any size.
         pub split: SplitKind = SplitKind::Balanced, "tree.split", Kind::Choice(SplitKind::TEXTS);

@@ -13,7 +13,7 @@ use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
 use crate::params::Params;
-use crate::tree::{self, Bisection, Clustering, Cut, LabelTree, Pifa, Shape, Split};
+use crate::tree::{self, Bisection, Clustering, Cut, LabelTree, LabelVectors, Pifa, Shape, Split};
 use std::time::Instant;
 
 /// What training may be given beside rows and labels.
@@ -213,11 +213,11 @@ fn vectors(
     own: Option<&Csr>,
     params: &TrainParams,
     control: &Control,
-) -> Result<Csr> {
+) -> Result<LabelVectors> {
     let p = &params.tree;
     let most = Cut::to(p.vector_entries as usize);
     if let Some(own) = own {
-        return tree::given(own, most, control);
+        return tree::given(own, most, control).map(LabelVectors::from);
     }
     let labels_rows = y.transpose();
     match p.vectors {
@@ -233,7 +233,7 @@ fn vectors(
             };
             pifa.all(if whole { Cut::NONE } else { cut }, control)
         }
-        VectorKind::Pii => tree::pii(&labels_rows, most, control),
+        VectorKind::Pii => tree::pii(&labels_rows, most, control).map(LabelVectors::from),
     }
 }
 

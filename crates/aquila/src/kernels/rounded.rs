@@ -1,0 +1,356 @@
+//! Dense rows in two bytes a value, multiplied with the same bits on every machine.
+//!
+//! k-means decides by comparisons, and a last bit that differs can make another tree. So sums are made in 16 lanes on
+//! every instruction set, no product is fused with its sum, and lanes are added up in one order.
+//! Rows are rounded to [`halves`] because memory is what k-means over dense rows waits for; vectors that they are
+//! multiplied with or added to are f32.
+//!
+//! 32 columns are a line of 16 pairs: pair k has column k below and column 16 + k above, so that a line is two runs of
+//! floats.
+
+use super::lanes::{Lanes, Work, dispatch};
+use super::{Isa, halves, prefetch_line};
+use rayon::prelude::*;
+
+/// Pairs of a line.
+const LANES: usize = 16;
+/// Columns of a line.
+pub const LINE: usize = 2 * LANES;
+
+/// 32 columns of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Line([u32; LANES]);
+
+/// Rounded rows of equal length, filled up with zeros to whole lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rounded {
+    lines: Vec<Line>,
+    rows: usize,
+    per_row: usize,
+}
+
+impl Rounded {
+    /// Rows of zeros.
+    pub fn zeros(rows: usize, cols: usize) -> Self {
+        let per_row = cols.div_ceil(LINE);
+        Self { lines: vec![Line([0; LANES]); rows * per_row], rows, per_row }
+    }
+
+    /// Columns, those that fill up the last line included.
+    pub fn cols(&self) -> usize {
+        self.per_row * LINE
+    }
+
+    /// Row `i`.
+    #[inline]
+    pub fn row(&self, i: usize) -> &[Line] {
+        &self.lines[i * self.per_row..(i + 1) * self.per_row]
+    }
+
+    /// All rows, to be written in parallel; none if they have no columns.
+    pub fn rows_mut(&mut self) -> impl IndexedParallelIterator<Item = &mut [Line]> {
+        self.lines.par_chunks_exact_mut(self.per_row.max(1))
+    }
+}
+
+/// Rounds values, each times this factor, into a row.
+pub fn round(values: &[f32], factor: f32, row: &mut [Line]) {
+    for (line, values) in row.iter_mut().zip(values.chunks(LINE)) {
+        let at = |k: usize| values.get(k).map_or(0.0, |v| v * factor);
+        line.0 = std::array::from_fn(|k| halves::pack(at(k), at(LANES + k)));
+    }
+}
+
+/// The values of a row.
+pub fn values(row: &[Line]) -> impl Iterator<Item = f32> {
+    row.iter()
+        .flat_map(|line| [0, 1].into_iter().flat_map(|run| line.0.map(|pair| halves::unpack(pair)[run])))
+}
+
+impl Rounded {
+    /// `⟨row, vector⟩` of each of these rows.
+    ///
+    /// # Panics
+    /// If there are fewer rows than that, or the vector has not as many columns, or `out` other than one place a row.
+    pub fn dots(&self, isa: Isa, rows: &[u32], vector: &[f32], out: &mut [f32]) {
+        assert!(self.has(rows) && vector.len() == self.cols() && out.len() == rows.len());
+        dispatch(isa, LANES, Dots { block: self, rows, vector, out });
+    }
+
+    /// `vector += factor · row` for each of these rows, one after the other.
+    ///
+    /// # Panics
+    /// If there are fewer rows than that, or the vector has not as many columns.
+    pub fn add(&self, isa: Isa, rows: &[(u32, f32)], vector: &mut [f32]) {
+        assert!(rows.iter().all(|(i, _)| self.has(&[*i])) && vector.len() == self.cols());
+        dispatch(isa, LANES, Add { block: self, rows, vector });
+    }
+
+    /// `scores[c] += ⟨row, centre c⟩`, where the values that all centres have in a column stand side by side.
+    ///
+    /// # Panics
+    /// If there are fewer rows than that, or some centre has not as many columns.
+    pub fn add_scores(&self, isa: Isa, row: u32, centres: &[f32], scores: &mut [f32]) {
+        assert!(self.has(&[row]) && self.cols() * scores.len() == centres.len());
+        dispatch(isa, LANES, Scores { row: self.row(row as usize), centres, scores });
+    }
+
+    fn has(&self, rows: &[u32]) -> bool {
+        rows.iter().all(|i| (*i as usize) < self.rows)
+    }
+
+    fn at(&self, i: u32) -> *const Line {
+        self.lines.as_ptr().wrapping_add(i as usize * self.per_row)
+    }
+}
+
+/// `vector += factor · values`, of values that are not rounded.
+///
+/// # Panics
+/// If there are not as many values as the vector has.
+pub fn add_floats(isa: Isa, factor: f32, values: &[f32], vector: &mut [f32]) {
+    assert!(values.len() == vector.len());
+    dispatch(isa, LANES, Floats { factor, values, vector });
+}
+
+/// How many rows ahead are asked from memory: they come in no order.
+const AHEAD: usize = 3;
+
+struct Dots<'a> {
+    block: &'a Rounded,
+    rows: &'a [u32],
+    vector: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Work for Dots<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let Self { block, rows, vector, out } = self;
+        for (n, (i, out)) in rows.iter().zip(out).enumerate() {
+            let (row, ahead) = (block.at(*i), block.at(rows[(n + AHEAD).min(rows.len() - 1)]));
+            let mut sums = [0f32; LANES];
+            // SAFETY: `dots` checked that the block has the row and the vector its columns; `V` has 16 lanes.
+            unsafe {
+                let (mut low, mut high) = (V::splat(0.0), V::splat(0.0));
+                for line in 0..block.per_row {
+                    prefetch_line(ahead.wrapping_add(line));
+                    let (pairs, run) = (V::load(row.add(line).cast()), vector.as_ptr().add(line * LINE));
+                    low = low.add(pairs.low().mul(V::load(run)));
+                    high = high.add(pairs.high().mul(V::load(run.add(LANES))));
+                }
+                low.add(high).store(sums.as_mut_ptr());
+            }
+            // In a fixed order: registers would add up their lanes in orders of their own.
+            for width in [8, 4, 2, 1] {
+                for k in 0..width {
+                    sums[k] += sums[k + width];
+                }
+            }
+            *out = sums[0];
+        }
+    }
+}
+
+/// Rows that share the loads and stores of the vector.
+const TOGETHER: usize = 4;
+
+struct Add<'a> {
+    block: &'a Rounded,
+    rows: &'a [(u32, f32)],
+    vector: &'a mut [f32],
+}
+
+impl Add<'_> {
+    /// # Safety
+    /// As in [`Work`]; the block has these rows.
+    #[inline(always)]
+    unsafe fn some<V: Lanes, const N: usize>(&mut self, rows: &[(u32, f32); N], ahead: &[(u32, f32)]) {
+        let at = rows.map(|(i, _)| self.block.at(i));
+        // SAFETY: the caller's; `add` checked that the vector has the block's columns; `V` has 16 lanes.
+        unsafe {
+            let factors = rows.map(|(_, factor)| V::splat(factor));
+            for line in 0..self.block.per_row {
+                ahead.iter().for_each(|(i, _)| prefetch_line(self.block.at(*i).wrapping_add(line)));
+                let run = self.vector.as_mut_ptr().add(line * LINE);
+                let (mut low, mut high) = (V::load(run), V::load(run.add(LANES)));
+                for (row, factor) in at.iter().zip(factors) {
+                    let pairs = V::load(row.add(line).cast());
+                    low = low.add(pairs.low().mul(factor));
+                    high = high.add(pairs.high().mul(factor));
+                }
+                low.store(run);
+                high.store(run.add(LANES));
+            }
+        }
+    }
+}
+
+impl Work for Add<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(mut self) {
+        let (groups, rest) = self.rows.as_chunks::<TOGETHER>();
+        for (n, group) in groups.iter().enumerate() {
+            let ahead = groups.get(n + 1).map_or(rest, |next| next.as_slice());
+            // SAFETY: `add` checked the rows; here and below.
+            unsafe { self.some::<V, TOGETHER>(group, ahead) };
+        }
+        // SAFETY: as above.
+        rest.iter().for_each(|row| unsafe { self.some::<V, 1>(&[*row], &[]) });
+    }
+}
+
+struct Scores<'a> {
+    row: &'a [Line],
+    centres: &'a [f32],
+    scores: &'a mut [f32],
+}
+
+impl Scores<'_> {
+    /// The scores of `N` registers of centres from the first on.
+    ///
+    /// # Safety
+    /// As in [`Work`]; there are so many centres.
+    #[inline(always)]
+    unsafe fn some<V: Lanes, const N: usize>(&mut self, first: usize) {
+        let k = self.scores.len();
+        // SAFETY: the caller's; `add_scores` checked that there is a line of centres for each column.
+        unsafe {
+            let to = self.scores.as_mut_ptr().add(first);
+            let mut sums: [V; N] = std::array::from_fn(|n| V::load(to.add(n * V::N)));
+            let mut at = self.centres.as_ptr().add(first);
+            for line in self.row {
+                for run in 0..2 {
+                    for pair in line.0 {
+                        let v = V::splat(halves::unpack(pair)[run]);
+                        for (n, sum) in sums.iter_mut().enumerate() {
+                            *sum = sum.add(v.mul(V::load(at.wrapping_add(n * V::N))));
+                        }
+                        at = at.wrapping_add(k);
+                    }
+                }
+            }
+            sums.iter().enumerate().for_each(|(n, sum)| sum.store(to.add(n * V::N)));
+        }
+    }
+}
+
+impl Work for Scores<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(mut self) {
+        let (k, mut first) = (self.scores.len(), 0);
+        while first + 4 * V::N <= k {
+            // SAFETY: so many centres are left, here and below.
+            unsafe { self.some::<V, 4>(first) };
+            first += 4 * V::N;
+        }
+        while first + V::N <= k {
+            // SAFETY: as above.
+            unsafe { self.some::<V, 1>(first) };
+            first += V::N;
+        }
+        let (_, rest) = self.scores.split_at_mut(first);
+        for (v, line) in values(self.row).zip(self.centres.chunks_exact(k.max(1))) {
+            rest.iter_mut().zip(&line[first..]).for_each(|(s, c)| *s += v * c);
+        }
+    }
+}
+
+struct Floats<'a> {
+    factor: f32,
+    values: &'a [f32],
+    vector: &'a mut [f32],
+}
+
+impl Work for Floats<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Lanes>(self) {
+        let (runs, rest) = self.vector.as_chunks_mut::<LANES>();
+        let (values, tail) = self.values.as_chunks::<LANES>();
+        for (run, v) in runs.iter_mut().zip(values) {
+            // SAFETY: both have 16 floats, as `V` has lanes.
+            unsafe {
+                let sum = V::load(run.as_ptr()).add(V::load(v.as_ptr()).mul(V::splat(self.factor)));
+                sum.store(run.as_mut_ptr());
+            }
+        }
+        rest.iter_mut().zip(tail).for_each(|(sum, v)| *sum += self.factor * v);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Rng;
+
+    fn numbers(rng: &mut Rng, n: usize) -> Vec<f32> {
+        (0..n).map(|_| rng.below(2001) as f32 * 0.001 - 1.0).collect()
+    }
+
+    fn rounded(rows: &[Vec<f32>], cols: usize) -> Rounded {
+        let mut out = Rounded::zeros(rows.len(), cols);
+        out.rows_mut().zip(rows).for_each(|(to, row)| round(row, 1.0, to));
+        out
+    }
+
+    #[test]
+    fn every_set_has_the_bits_of_the_scalar_twin_and_the_sums_of_a_plain_one() {
+        let mut rng = Rng::new(&[3]);
+        for cols in [0, 1, 15, 16, 17, 31, 32, 33, 100, 384] {
+            let rows: Vec<Vec<f32>> = (0..6).map(|_| numbers(&mut rng, cols)).collect();
+            let block = rounded(&rows, cols);
+            let whole: Vec<Vec<f32>> = (0..rows.len()).map(|i| values(block.row(i)).collect()).collect();
+            for (whole, floats) in whole.iter().zip(&rows) {
+                assert_eq!(whole.len(), block.cols());
+                for (j, v) in whole.iter().enumerate() {
+                    let want = floats.get(j).copied().unwrap_or(0.0);
+                    assert!((v - want).abs() <= want.abs() / 256.0, "{v}, not {want}");
+                }
+            }
+            let (vector, plain) = (numbers(&mut rng, block.cols()), numbers(&mut rng, cols));
+            // More rows and centres than registers take at a time, and fewer.
+            let (some, factors) = ([4u32, 0, 2, 2, 5, 1, 3], [1.0f32, -1.0, 0.3, 1.0, -1.0, 1.0, 0.7]);
+            let moved: Vec<(u32, f32)> = some.into_iter().zip(factors).collect();
+            let k = [1, 5, 16, 64, 100][cols % 5];
+            let centres = numbers(&mut rng, block.cols() * k);
+            let of = |isa| {
+                let (mut sum, mut scores, mut floats) = (vector.clone(), vec![0.5; k], plain.clone());
+                let mut products = [0f32; 7];
+                block.add(isa, &moved, &mut sum);
+                block.dots(isa, &some, &vector, &mut products);
+                block.add_scores(isa, 1, &centres, &mut scores);
+                add_floats(isa, 0.7, &rows[0], &mut floats);
+                (products, sum, scores, floats)
+            };
+            let twin = of(Isa::Scalar);
+            for isa in Isa::available() {
+                assert_eq!(of(isa), twin, "{isa:?}, {cols} columns");
+            }
+            let (products, sum, scores, floats) = twin;
+            let near = |a: f32, b: f32| assert!((a - b).abs() < 1e-4, "{cols} columns: {a}, not {b}");
+            let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+            for (i, got) in some.iter().zip(products) {
+                near(got, product(&whole[*i as usize], &vector));
+            }
+            for j in 0..block.cols() {
+                near(sum[j], moved.iter().fold(vector[j], |s, (i, f)| s + f * whole[*i as usize][j]));
+            }
+            for (c, score) in scores.iter().enumerate() {
+                let centre: Vec<f32> = (0..block.cols()).map(|j| centres[j * k + c]).collect();
+                near(*score, 0.5 + product(&whole[1], &centre));
+            }
+            for j in 0..cols {
+                near(floats[j], plain[j] + 0.7 * rows[0][j]);
+            }
+        }
+    }
+}
