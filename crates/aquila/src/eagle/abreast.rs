@@ -9,7 +9,7 @@
 //! for a label, and where several may, those are looked at. What is known of all samples stands in lines, and a kernel
 //! passes over them.
 //!
-//! Cost: on debian-tags about eight passes over the entries of the groups' samples for 20 rounds, five of them with both
+//! Cost: on debian-tags about eight passes over the entries of the groups' samples for 20 rounds, four of them with both
 //! sums.
 
 use super::grlr::{Learned, Path, TIE, cancels, pull, shrinking};
@@ -82,13 +82,17 @@ pub(super) struct Abreast<'a> {
     /// Points of the way at which rows were looked at, and what has changed since each.
     points: Vec<[Path; ABREAST]>,
     since: Vec<Since>,
+    /// How many of the points are of earlier rounds.
+    earlier: usize,
     /// The rows that must be looked at, and the contests that they leave open.
     unsure: Vec<usize>,
     open: Vec<Contest>,
-    /// The samples of some rows, and lines of factors and products for each.
-    picked: Vec<u32>,
+    /// The rows that begin or cease to be selected, and a line for each of by how much `G` changes.
+    changed: Vec<usize>,
     factors: Vec<f32>,
-    products: [Vec<f32>; 3],
+    /// The samples of some rows, and lines of products for each.
+    picked: Vec<u32>,
+    products: [Vec<f32>; 2],
     /// The embeddings are these times `E`.
     scales: [f64; ABREAST],
     ties: [f64; ABREAST],
@@ -123,10 +127,12 @@ impl<'a> Abreast<'a> {
             lengths: Default::default(),
             points: Vec::new(),
             since: Vec::new(),
+            earlier: 0,
             unsure: Vec::new(),
             open: Vec::new(),
-            picked: Vec::new(),
+            changed: Vec::new(),
             factors: Vec::new(),
+            picked: Vec::new(),
             products: Default::default(),
             scales: [0.0; ABREAST],
             ties: [0.0; ABREAST],
@@ -146,10 +152,12 @@ impl<'a> Abreast<'a> {
         for round in 0..iterations {
             control.check()?;
             self.select(control)?;
-            if !self.picked.is_empty() {
-                self.turn();
+            if round == 0 {
+                self.first_turn(control)?;
+            } else if !self.changed.is_empty() {
+                self.turn(control)?;
             }
-            if round == 0 || self.points.len() > POINTS {
+            if self.points.len() > POINTS {
                 self.look_at_all(control)?;
             }
             self.go(step);
@@ -242,7 +250,7 @@ impl<'a> Abreast<'a> {
         let point = self.points.len() as u16;
         self.points.push(self.paths);
         let steps = self.paths.map(|path| path.steps);
-        let [with_rest, with_sum, _] = &mut self.products;
+        let [with_rest, with_sum] = &mut self.products;
         for batch in self.unsure.chunks(BATCH) {
             control.check()?;
             self.picked.clear();
@@ -300,12 +308,13 @@ impl<'a> Abreast<'a> {
 
     /// Selects of each group the samples of largest score; what changes is listed.
     fn select(&mut self, control: &Control) -> Result<()> {
+        self.earlier = self.points.len();
         self.lead(false);
         if !self.unsure.is_empty() {
             self.look(control)?;
             self.lead(true);
         }
-        self.picked.clear();
+        self.changed.clear();
         self.factors.clear();
         for (counts, contest) in self.groups.iter().zip(&self.contests) {
             for i in contest.begin..contest.end {
@@ -318,40 +327,87 @@ impl<'a> Abreast<'a> {
                 for l in lanes(now ^ then) {
                     factors[l] = if now >> l & 1 == 1 { counts[l] } else { -counts[l] };
                 }
-                self.picked.push(self.rows[i]);
+                self.changed.push(i);
                 self.factors.extend(factors);
             }
         }
         Ok(())
     }
 
-    /// Moves `G` by the listed changes `Δ`, and `R` so that `E` stays.
-    fn turn(&mut self) {
-        let n = self.factors.len();
-        self.products.iter_mut().for_each(|lines| lines.resize(n, 0.0));
-        let [with_rest, before, after] = &mut self.products;
-        self.x.dot_abreast(&self.picked, [&self.rest, &self.sum], [with_rest, before]);
+    /// Adds the first samples selected to `G`, which is nothing yet, and says what pulls each sample now: no step has
+    /// been gone, so `R` and the scores stay.
+    fn first_turn(&mut self, control: &Control) -> Result<()> {
+        self.pick_changed();
         self.x.add_abreast(&self.picked, &self.factors, &mut self.sum);
+        for (rows, pulls) in self.rows.chunks(BATCH).zip(self.pulls.chunks_mut(ABREAST * BATCH)) {
+            control.check()?;
+            self.x.dot_abreast(rows, [&self.sum], [pulls]);
+        }
+        for (factors, i) in self.factors.as_chunks::<ABREAST>().0.iter().zip(&self.changed) {
+            let length = self.x.length(self.rows[*i]);
+            for (l, factor) in factors.iter().enumerate().filter(|(_, factor)| **factor != 0.0) {
+                let [score, pull] = [&self.scores, &self.pulls].map(|of| f64::from(of[ABREAST * i + l]));
+                let factor = f64::from(*factor);
+                let lengths = &mut self.lengths[l];
+                lengths.along += factor * score;
+                lengths.squared += factor * pull;
+                lengths.mass += factor * length;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the samples of the rows that change.
+    fn pick_changed(&mut self) {
+        self.picked.clear();
+        self.picked.extend(self.changed.iter().map(|i| self.rows[*i]));
+    }
+
+    /// Moves `G` by the listed changes `Δ`, and `R` so that `E` stays.
+    fn turn(&mut self, control: &Control) -> Result<()> {
+        // What changes must be known exactly; most of it has just been looked at.
+        self.unsure.clear();
+        self.unsure.extend(self.changed.iter().filter(|i| usize::from(self.seen[**i]) < self.earlier));
+        if !self.unsure.is_empty() {
+            self.look(control)?;
+        }
+        self.pick_changed();
+        self.x.add_abreast(&self.picked, &self.factors, &mut self.sum);
+        let [after, ..] = &mut self.products;
+        after.resize(self.factors.len(), 0.0);
         self.x.dot_abreast(&self.picked, [&self.sum], [after]);
         // ⟨G, Δ⟩ before and after it: their difference is ‖Δ‖².
         let mut moved = [0f64; ABREAST];
-        for (at, factor) in self.factors.iter().enumerate().filter(|(_, factor)| **factor != 0.0) {
-            let l = at % ABREAST;
-            let factor = f64::from(*factor);
-            let [rest, before, after] = [&with_rest[at], &before[at], &after[at]].map(|v| f64::from(*v));
-            let lengths = &mut self.lengths[l];
-            lengths.along += factor * (rest + self.paths[l].steps * before);
-            lengths.squared += factor * (before + after);
-            lengths.mass += factor * self.x.length(self.picked[at / ABREAST]);
-            moved[l] += factor * (after - before);
+        for (n, i) in self.changed.iter().enumerate() {
+            let length = self.x.length(self.rows[*i]);
+            for l in 0..ABREAST {
+                let (score, before) = (self.scores[ABREAST * i + l], self.pulls[ABREAST * i + l]);
+                let [factor, score, before, after] =
+                    [self.factors[ABREAST * n + l], score, before, after[ABREAST * n + l]].map(f64::from);
+                let lengths = &mut self.lengths[l];
+                lengths.along += factor * score;
+                lengths.squared += factor * (before + after);
+                lengths.mass += factor * length;
+                moved[l] += factor * (after - before);
+            }
         }
         for (path, moved) in self.paths.iter_mut().zip(moved) {
             path.way += moved.max(0.0).sqrt();
         }
-        for (at, factor) in self.factors.iter_mut().enumerate() {
-            *factor = (-self.paths[at % ABREAST].steps * f64::from(*factor)) as f32;
+        // A look from here on, for nothing.
+        let point = self.points.len() as u16;
+        self.points.push(self.paths);
+        for (i, after) in self.changed.iter().zip(after.as_chunks::<ABREAST>().0) {
+            self.seen[*i] = point;
+            self.pulls[ABREAST * i..ABREAST * (i + 1)].copy_from_slice(after);
+        }
+        for factors in self.factors.as_chunks_mut::<ABREAST>().0 {
+            for (factor, path) in factors.iter_mut().zip(&self.paths) {
+                *factor = (-path.steps * f64::from(*factor)) as f32;
+            }
         }
         self.x.add_abreast(&self.picked, &self.factors, &mut self.rest);
+        Ok(())
     }
 
     /// Moves each embedding towards `G`.
