@@ -21,6 +21,8 @@ use super::groups::Groups;
 use crate::control::Control;
 use crate::data::Csr;
 use crate::error::Result;
+use crate::kernels::Isa;
+use crate::kernels::odds::{self, FAR};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -31,8 +33,8 @@ const GAIN: f32 = 1.5;
 const STEP: f32 = 2.0;
 /// Evidence beyond this is certain.
 const CERTAIN: f32 = 20.0;
-/// Most that a message, or a label's bias, multiplies odds by.
-const FAR: f32 = 1e12;
+/// Pairs whose odds are made at a time.
+const PART: usize = 1 << 14;
 
 /// How many samples have each label, as far as bags tell.
 #[derive(Debug)]
@@ -116,30 +118,28 @@ impl<'a> Posterior<'a> {
     /// The probability of each pair. Bias and messages start from where the last call left them.
     pub fn of(&mut self, evidence: &[f32], control: &Control) -> Result<Vec<f32>> {
         let pairs = self.pairs;
-        let own: Vec<f32> = evidence.par_iter().map(|s| s.clamp(-CERTAIN, CERTAIN).exp()).collect();
+        let isa = Isa::detect();
+        let mut own = vec![0f32; pairs.len()];
+        let parts = own.par_chunks_mut(PART).zip(evidence.par_chunks(PART));
+        parts.for_each(|(own, evidence)| odds::odds_of(isa, evidence, CERTAIN, own));
         let mut all = vec![0f32; pairs.len()];
         for _ in 0..SWEEPS {
             control.check()?;
-            let have = self.samples(&own, &mut all, control);
+            let have = self.samples(&own, &mut all, false, control);
             for ((bias, expected), [have]) in self.bias.iter_mut().zip(&self.rates.expected).zip(have) {
                 let step = GAIN * (expected / have.max(1e-9)).max(1e-9).ln() as f32;
                 *bias = (*bias * step.clamp(-STEP, STEP).exp()).clamp(1.0 / FAR, FAR);
             }
             self.segments(&all, control);
         }
-        self.samples(&own, &mut all, control);
+        self.samples(&own, &mut all, true, control);
         control.check()?;
-        let bias = &self.bias;
-        pairs.by_row(&mut all).into_par_iter().enumerate().for_each(|(i, all)| {
-            all.iter_mut().zip(pairs.labels_of(i)).for_each(|(v, k)| *v = chance(*v * bias[*k as usize]));
-        });
         Ok(all)
     }
 
-    /// Segments tell their pairs: the chance that one of the others is true, and not more where none is. Chances that
-    /// somebody has it are put together from both ends, so that the smallest keep their digits.
+    /// Segments tell their pairs, by the odds of all.
     fn segments(&mut self, all: &[f32], control: &Control) {
-        let Self { pairs, bias, told, .. } = self;
+        let (isa, Self { pairs, bias, told, .. }) = (Isa::detect(), self);
         let work = pairs.by_group(told).into_par_iter().enumerate();
         work.for_each_init(Vec::new, |memory, (j, told)| {
             let (members, bag) = (pairs.members(j), pairs.bag(j));
@@ -149,34 +149,23 @@ impl<'a> Posterior<'a> {
             let n = bag.len();
             memory.clear();
             memory.resize(told.len() + 2 * n, 0f32);
-            let (likely, rest) = memory.split_at_mut(told.len());
+            let (odds, rest) = memory.split_at_mut(told.len());
             let (some, shift) = rest.split_at_mut(n);
             shift.iter_mut().zip(bag).for_each(|(to, k)| *to = bias[*k as usize]);
-            for (i, (likely, told)) in members.iter().zip(likely.chunks_mut(n).zip(told.chunks_mut(n))) {
-                pairs.lift(*i as usize, j, all, likely);
-                for (((likely, told), shift), some) in
-                    likely.iter_mut().zip(told).zip(&*shift).zip(&mut *some)
-                {
-                    *likely = chance(*likely * shift / *told);
-                    *told = std::mem::replace(some, *some + (1.0 - *some) * *likely);
-                }
-            }
-            some.fill(0.0);
-            for (likely, told) in likely.chunks(n).zip(told.chunks_mut(n)).rev() {
-                for ((likely, told), some) in likely.iter().zip(told).zip(&mut *some) {
-                    *told = 1.0 / (*told + (1.0 - *told) * *some).max(1.0 / FAR);
-                    *some += (1.0 - *some) * *likely;
-                }
-            }
+            members
+                .iter()
+                .zip(odds.chunks_mut(n))
+                .for_each(|(i, odds)| pairs.lift(*i as usize, j, all, odds));
+            odds::tell(isa, shift, odds, told, some);
         });
     }
 
-    /// Samples tell their pairs likewise, and `all` becomes the odds of each pair but for its label's bias. Returns
-    /// the expected number of samples of each label.
-    fn samples(&self, own: &[f32], all: &mut [f32], control: &Control) -> Vec<[f64; 1]> {
-        let Self { pairs, bias, told, .. } = self;
+    /// Samples tell their pairs likewise, and `all` becomes the odds of each pair but for its label's bias, or the `last`
+    /// time its probability. Returns the expected number of samples of each label.
+    fn samples(&self, own: &[f32], all: &mut [f32], last: bool, control: &Control) -> Vec<[f64; 1]> {
+        let (isa, Self { pairs, bias, told, .. }) = (Isa::detect(), self);
         pairs.tally(all, |rows, mut all, sums| {
-            let mut odds = Vec::new();
+            let (mut shift, mut likely) = (Vec::new(), Vec::new());
             for i in rows {
                 if control.is_cancelled() {
                     return;
@@ -188,33 +177,17 @@ impl<'a> Posterior<'a> {
                     pairs.lower(i, j, &told[seats], of_row, |all, told| *all = (*all * told).min(FAR * FAR));
                 }
                 let labels = pairs.labels_of(i);
-                odds.clear();
-                odds.extend(of_row.iter().zip(labels).map(|(all, k)| 1.0 + all * bias[*k as usize]));
-                let none = 1.0 / product(&odds);
-                for ((all, odds), k) in of_row.iter_mut().zip(&odds).zip(labels) {
-                    *all /= (1.0 - none * odds).max(1.0 / FAR);
-                    sums[*k as usize][0] += f64::from(chance(*all * bias[*k as usize]));
+                shift.clear();
+                shift.extend(labels.iter().map(|k| bias[*k as usize]));
+                likely.resize(of_row.len(), 0.0);
+                odds::settle(isa, &shift, of_row, &mut likely);
+                labels.iter().zip(&likely).for_each(|(k, p)| sums[*k as usize][0] += f64::from(*p));
+                if last {
+                    of_row.copy_from_slice(&likely);
                 }
             }
         })
     }
-}
-
-/// The probability at these odds, also where they left the range of f32.
-#[inline]
-fn chance(odds: f32) -> f32 {
-    let odds = odds.min(FAR * FAR);
-    odds / (1.0 + odds)
-}
-
-/// The product in eight streams, so that multiplications need not wait for each other.
-fn product(of: &[f32]) -> f32 {
-    let (lines, rest) = of.as_chunks::<8>();
-    let mut streams = [1f32; 8];
-    for line in lines {
-        streams.iter_mut().zip(line).for_each(|(product, v)| *product *= v);
-    }
-    streams.iter().chain(rest).product()
 }
 
 #[cfg(test)]

@@ -7,12 +7,14 @@ pub(crate) mod abreast;
 pub(crate) mod aligned;
 pub(crate) mod bytes;
 pub mod dcd;
+pub(crate) mod exp;
 pub mod gram;
 pub mod halves;
 // Where no vector form is compiled, nobody asks for halves or pairs.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod lanes;
 mod map;
+pub(crate) mod odds;
 pub(crate) mod pairs;
 pub(crate) mod panels;
 pub(crate) mod postings;

@@ -9,6 +9,7 @@
 //! reach, and few more. Then one pass collects what reaches it. Neither step has a branch for each candidate.
 
 use super::Isa;
+use super::exp::ln_1p_exp;
 
 /// The key of a column that was never trained: the lowest finite number.
 pub(crate) const LOWEST: f32 = f32::MIN;
@@ -153,29 +154,6 @@ pub(crate) fn key(link: Link, parent: f32, margin: f32) -> f32 {
 #[inline(always)]
 fn log_sigmoid(parent: f32, margin: f32) -> f32 {
     parent + margin.min(0.0) - ln_1p_exp(-margin.abs())
-}
-
-/// ln(1 + exp(v)) for `v` up to 0, within some 10⁻⁷ of it: without calls and branches, so that loops become vectors.
-#[inline(always)]
-fn ln_1p_exp(v: f32) -> f32 {
-    // exp(v) = 2^n · exp(r) with |r| ≤ ln 2 / 2. Adding the large number leaves n in the last bits.
-    const LARGE: f32 = 12_582_912.0;
-    // Not `max`, which would make a number of NaN.
-    let v = if v < -87.0 { -87.0 } else { v };
-    let shifted = v * std::f32::consts::LOG2_E + LARGE;
-    let n = shifted - LARGE;
-    let r = (v - n * 0.693_359_4) + n * 2.121_944_4e-4;
-    let exp =
-        1.0 + r * (1.0 + r * (0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * (1.0 / 120.0 + r / 720.0)))));
-    let exp = exp * f32::from_bits(((shifted.to_bits() as i32 - LARGE.to_bits() as i32 + 127) << 23) as u32);
-    // ln(1 + e) = 2·artanh(e / (2 + e)), of at most a third.
-    let s = exp / (2.0 + exp);
-    let square = s * s;
-    let series = 1.0 / 3.0
-        + square
-            * (1.0 / 5.0
-                + square * (1.0 / 7.0 + square * (1.0 / 9.0 + square * (1.0 / 11.0 + square / 13.0))));
-    2.0 * (s + s * square * series)
 }
 
 /// What a margin above 1 adds to a hinge's key, a unit: too little to move a score, enough to order candidates whose
@@ -329,15 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_logarithm_of_a_sigmoid_is_what_libraries_say() {
-        for at in 0..=200_000 {
-            let v = -(at as f32) * 5e-4;
-            let (found, want) = (f64::from(ln_1p_exp(v)), f64::from(v).exp().ln_1p());
-            // Below e⁻⁸⁷ nothing is left of it beside a margin.
-            let slack = if v < -87.0 { 1e-37 } else { 4e-7 * want };
-            assert!((found - want).abs() <= slack, "{v}: {found:e} for {want:e}");
-        }
-        assert!(ln_1p_exp(f32::NEG_INFINITY) < 1e-37 && ln_1p_exp(f32::NAN).is_nan());
+    fn a_sigmoid_of_no_number_is_the_lowest() {
         assert_eq!(key(Link::LogSigmoid, -1.0, f32::NAN), LOWEST);
         assert_eq!(key(Link::LogSigmoid, -1.0, f32::INFINITY), -1.0);
         assert_eq!(key(Link::LogSigmoid, -1.0, f32::NEG_INFINITY), LOWEST);

@@ -77,16 +77,25 @@ fn products_avx2(table: &[f32], with: &[f32], out: &mut [f32]) {
 #[inline(always)]
 fn products_of(table: &[f32], with: &[f32], out: &mut [f32]) {
     let (lines, rest) = with.as_chunks::<16>();
+    // Columns beyond the last whole line are the end of a line that begins before them, where `with` counts for nothing.
+    let mut last = [0f32; 16];
+    last[16 - rest.len()..].copy_from_slice(rest);
     for (out, row) in out.iter_mut().zip(table.chunks_exact(with.len())) {
         let (own, tail) = row.as_chunks::<16>();
         let mut streams = [0f32; 16];
         for (a, b) in own.iter().zip(lines) {
             streams.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
         }
+        let mut whole = 0.0;
+        match row.last_chunk::<16>() {
+            Some(end) => {
+                streams.iter_mut().zip(end.iter().zip(&last)).for_each(|(sum, (a, b))| *sum += a * b)
+            }
+            None => whole = tail.iter().zip(rest).map(|(a, b)| a * b).sum::<f32>(),
+        }
         let half: [f32; 8] = std::array::from_fn(|i| streams[i] + streams[i + 8]);
         let quarter: [f32; 4] = std::array::from_fn(|i| half[i] + half[i + 4]);
-        let whole = (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
-        *out = whole + tail.iter().zip(rest).map(|(a, b)| a * b).sum::<f32>();
+        *out = whole + ((quarter[0] + quarter[2]) + (quarter[1] + quarter[3]));
     }
 }
 
