@@ -7,7 +7,7 @@ use aquila::eagle::{Groups, LearnParams, learn};
 use aquila::kernels::dcd::{DenseRows, DualLoss, Entries, Problem, Rows, Span, Step};
 use aquila::kernels::gram::Gram;
 use aquila::kernels::{Isa, halves};
-use aquila::linear::{REST, Scratch, Stop, solve};
+use aquila::linear::{REST, Scratch, Stop, solve, together};
 use aquila::params::{Params, Value};
 use aquila::tree::{Cut, Pifa};
 use aquila::xlinear::{Model, PredictParams, Scope, ScoreForm, TrainInputs, TrainParams, train};
@@ -178,6 +178,21 @@ fn the_solver_learns_the_weights_of_sparse_columns_on_every_set() {
             }
         }
     }
+}
+
+#[test]
+fn rows_that_are_mostly_dense_step_32_siblings_together() {
+    let (idx, val, block, places) = ([0, 1, 2], [1.0; 3], [0.5; 4], [0, 1]);
+    let span = |begin, end| Span { begin, end, squared: 1.0, lone: 0.0 };
+    let spans = [span(0, 1), span(1, 3)];
+    let rows = Rows::new(Entries::new(&idx, &val, 100_000), &spans);
+    let beside = |cols: usize| rows.beside(DenseRows::new(&block[..2 * cols], cols, &places));
+    assert!(!rows.mostly_dense() && !beside(1).mostly_dense() && beside(2).mostly_dense());
+    for isa in Isa::available().into_iter().filter(|isa| *isa > Isa::Scalar) {
+        assert_eq!([false, true].map(|dense| together(isa, 100_000, dense)), [16, 32]);
+        assert_eq!(together(isa, 100, false), 32);
+    }
+    assert_eq!(together(Isa::Scalar, 100, true), 16);
 }
 
 #[test]

@@ -206,6 +206,11 @@ impl<'a> Rows<'a> {
         self.entries.cols
     }
 
+    /// Whether they have more dense values than sparse entries.
+    pub fn mostly_dense(&self) -> bool {
+        self.spans.iter().map(|s| s.end - s.begin).sum::<usize>() < self.len() * self.dense.cols
+    }
+
     /// `w·x_i` of every lane, the sparse part alone, summed in several streams so that additions need not wait for each other.
     ///
     /// # Safety

@@ -114,12 +114,13 @@ fn run(
 /// holds. Beyond it 32 lanes a feature miss that cache more often than they share work.
 const NEAR: usize = 512 << 10;
 
-/// How many siblings to step together through rows of so many columns.
+/// How many siblings to step together through rows of so many sparse columns.
 ///
 /// In narrow problems a step waits for its own chain of sums, and a second register in flight costs next to nothing;
-/// in wide ones it waits for weights from far caches.
-pub fn together(isa: Isa, cols: usize) -> usize {
-    let near = cols * dcd::MOST * size_of::<f32>() <= NEAR;
+/// in wide ones it waits for weights from far caches. Rows that are mostly dense do not wait for these alone, and what
+/// they have in the block is loaded once for all lanes.
+pub fn together(isa: Isa, cols: usize, mostly_dense: bool) -> usize {
+    let near = cols * dcd::MOST * size_of::<f32>() <= NEAR || mostly_dense;
     // Plain code has no registers for 32 sums.
     if near && isa > Isa::Scalar { dcd::MOST } else { dcd::MOST / 2 }
 }

@@ -152,12 +152,12 @@ impl Sizes {
         let blocks = weights * (3.0 + width) + panels;
         // Of a node of all rows: its features with their columns, and what each row has in all lanes.
         let (entries, used) = (self.entries, sparse.min(self.entries));
-        let lanes = 4.0 * together(Isa::detect(), sparse as usize) as f64;
+        let lanes = 4.0 * together(Isa::detect(), sparse as usize, block > 0.0) as f64;
         let weighted = if solver.relevance == Relevance::Off { 0.0 } else { lanes };
         let worker = n * (48.0 + lanes + weighted)
             + 4.25 * sparse
             + 16.0 * used
-            + 72.0 * sparse.min(entries / 2.0)
+            + (8.0 + lanes) * sparse.min(entries / 2.0)
             + 8.0 * entries.min(4.0 * sparse)
             + 1.5 * lanes * block
             + if dense > 0.0 { 4.0 * n } else { 0.0 };

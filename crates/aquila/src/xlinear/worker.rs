@@ -53,7 +53,7 @@ impl Worker {
         let stop = Stop { eps: params.eps, max_passes: params.max_passes };
         let children = job.layer.children(task.parent).len();
         let end = (task.blocks.end * LANES).min(children);
-        let together = together(isa, node.rows.cols());
+        let together = together(isa, node.rows.cols(), node.rows.mostly_dense());
         for first in (task.blocks.start * LANES..end).step_by(together) {
             let lanes = (end - first).min(together);
             let width = width_of(lanes as u32);
