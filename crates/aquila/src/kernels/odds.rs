@@ -160,8 +160,8 @@ mod tests {
                     let none: f64 = (0..n).filter(|l| *l != k).map(|l| 1.0 / whole(l)).product();
                     let want = f64::from(odds[k]) / (1.0 - none).max(1e-12);
                     // Where next to nothing is left of 1, as for the only label of a row, it has no digits.
-                    let close = (f64::from(row[k]) - want).abs() <= 1e-3 * want;
-                    assert!(close || 1.0 - none < 1e-4 && row[k] > 1e3 * odds[k], "{} for {want}", row[k]);
+                    let near = (f64::from(row[k]) - want).abs() <= 1e-3 * want;
+                    assert!(near || 1.0 - none < 1e-4 && row[k] > 1e3 * odds[k], "{} for {want}", row[k]);
                     close(chances[k], f64::from(row[k] * bias[k]) / (1.0 + f64::from(row[k] * bias[k])));
                 }
             }
