@@ -1,7 +1,7 @@
 //! Labels that share most of their groups, sixteen abreast: their embeddings, round by round.
 //!
-//! The same rounds as in [`super::grlr`], where the formulas stand, with the same two sums `R` and `G` of each label and
-//! the same bounds. There a label looks at a sample only when it must. Sixteen of them look at a sample together for
+//! The same rounds as in [`super::grlr`], where the formulas stand, with the same two sums `R` and `G` of each label, and
+//! bounds by the length of the way that `G` has come. There a label looks at a sample only when it must. Sixteen of them look at a sample together for
 //! hardly more than the price of one, since an entry of it meets all sixteen vectors in one cache line of either sum; and
 //! where one label is in doubt about a sample the others often are, too.
 //!
@@ -12,7 +12,7 @@
 //! Cost: on debian-tags about eight passes over the entries of the groups' samples for 20 rounds, four of them with both
 //! sums.
 
-use super::grlr::{Learned, Path, TIE, cancels, pull, shrinking};
+use super::grlr::{Learned, TIE, cancels, pull, shrinking};
 use super::groups::Groups;
 use super::samples::View;
 use super::tasks::Label;
@@ -26,7 +26,7 @@ const BATCH: usize = 4096;
 /// Most points of the way that looks may refer to: after so many, all samples are looked at anew.
 const POINTS: usize = 1024;
 /// How many of its lanes a sample must count for, on the mean: labels that go alone look at a sample about a third as
-/// often. On debian-tags in groups of ten all labels take 4 % longer with 4, and with 2, 3 % on one thread and 14 % on two.
+/// often. On debian-tags in groups of ten all labels take 3 % longer with 4, and with 2, 3 % on one thread and 15 % on two.
 pub(super) const SHARED: usize = 3;
 
 /// Whether a run of labels should go abreast: its samples count for enough of its lanes, and the table of lines is no
@@ -49,6 +49,38 @@ pub(super) fn worthwhile(
 
 /// What the sixteen labels' counts of one group are.
 type Counts = [f32; ABREAST];
+
+/// How far `E` and `G` have come.
+#[derive(Debug, Clone, Copy, Default)]
+struct Path {
+    /// `Σ u`.
+    steps: f64,
+    /// The length of `G`'s way.
+    way: f64,
+    /// `Σ u·way`.
+    drift: f64,
+}
+
+impl Path {
+    /// Goes on by a step `u`.
+    fn go(&mut self, u: f64) {
+        self.drift += u * self.way;
+        self.steps += u;
+    }
+
+    /// Multiplies `E`.
+    fn scale(&mut self, factor: f64) {
+        self.steps *= factor;
+        self.drift *= factor;
+    }
+
+    /// What a forecast from an earlier point may be off by, for samples of length 1: if `G` has moved by no more than
+    /// `D` since, then `|⟨G, x⟩ − ⟨G_then, x⟩| ≤ D`.
+    #[inline(always)]
+    fn doubt(&self, then: &Self) -> f64 {
+        ((self.drift - then.drift) - then.way * (self.steps - then.steps)).max(0.0)
+    }
+}
 
 /// Lengths of each label: `‖G‖²`, `⟨E, G⟩` and of what `G` is the sum of.
 #[derive(Debug, Clone, Copy, Default)]

@@ -94,12 +94,18 @@ pub fn embeddings(x: &Features, groups: &Groups, bags: &Csr, kept: bool, threads
     let of_row = |i: u32| x.sparse().row(i as usize).indices.len() + block;
 
     let features = given.x.features;
-    // Labels come by their number of samples: the first is the largest of those that go alone.
+    let (together, alone): (Vec<_>, Vec<_>) =
+        labels.chunks(ABREAST).partition(|run| worthwhile(run, groups, of_row, x.cols()));
+    // Labels come by their number of samples. One may have to go alone that should go abreast; turns of many entries are
+    // those of labels that go alone by design.
     let largest = labels.first().map_or(0.0, |label| label.samples as f64);
-    let alone = 12.0 * features + 64.0 * largest;
-    let mut abreast: Vec<f64> = labels
-        .chunks(ABREAST)
-        .filter(|run| worthwhile(run, groups, of_row, x.cols()))
+    let turning = alone.first().map_or(0, |run| {
+        let samples = run[0].groups().flat_map(|(j, _)| groups.members(j as usize));
+        samples.map(|i| of_row(*i)).sum()
+    });
+    let alone = 12.0 * features + 64.0 * largest + 8.0 * turning as f64;
+    let mut abreast: Vec<f64> = together
+        .iter()
         .map(|run| {
             // Of each feature its lines of two sums; of each row its lines of scores, pulls and what changes, and its
             // numbers.

@@ -7,14 +7,14 @@
 //!
 //! Where we differ, without changing a choice: lengths are left aside, for only the order within a group counts. With
 //! `G` the sum of the selected, the embedding is some multiple of `E`, and a step is `E ← E + u·G` with `u` chosen
-//! for the lengths. So a score `s = ⟨E, x⟩` moves by `u·h` with `h = ⟨G, x⟩`, one addition instead of all features,
-//! for as long as `G` stays. `G` moves a little nearly always; but if it has moved by no more than `D` since `s` and
-//! `h` were looked at, then `|⟨G, x⟩ − h| ≤ D·‖x‖`, so a score is known within bounds ([`Path`]), and only where the
-//! bounds of a group's best samples overlap are these looked at anew. A [`Lead`] says for how long that cannot be.
+//! for the lengths. So a score `⟨E, x⟩` moves by `u·⟨G, x⟩`, one addition instead of all features, for as long as `G`
+//! stays. `G` turns a little in many rounds, but what that does to a score is bounded by the [`Way`] it has come, and only
+//! where the bounds of a group's best samples overlap are these looked at anew. A [`Lead`] says for how long that cannot be.
 //!
-//! Cost: five to six times the non-zeros of the label's samples for 20 rounds, instead of 21 times.
+//! Cost: four to five times the non-zeros of the label's samples for 20 rounds, instead of 21 times.
 
 use super::samples::View;
+use super::way::{Since, Way};
 use crate::control::Control;
 use crate::error::Result;
 
@@ -26,83 +26,73 @@ struct Group {
     lead: Lead,
 }
 
-/// By how much a group's one best sample leads, wherever the way goes: all that can happen to the lead is linear in the
-/// sums of the [`Path`].
+/// By how much a group's one best sample leads at least: linear in the steps, less what turns of `G` may have done since.
 #[derive(Debug, Clone, Copy)]
 struct Lead {
     least: f64,
     by_steps: f64,
-    by_drift: f64,
+    seen: u16,
 }
 
 impl Lead {
-    const NONE: Self = Self { least: f64::NEG_INFINITY, by_steps: 0.0, by_drift: 0.0 };
+    /// Nothing is known.
+    const NONE: Self = Self { least: f64::NEG_INFINITY, by_steps: 0.0, seen: 0 };
+    /// There is nobody else.
+    const ALONE: Self = Self { least: f64::INFINITY, by_steps: 0.0, seen: 0 };
 
-    /// The least that the lead can be.
+    /// The least that the lead can be, for samples that are no more than `apart`.
     #[inline(always)]
-    fn at(&self, path: &Path) -> f64 {
-        self.least - self.by_steps * path.steps - self.by_drift * path.drift
-    }
-}
-
-/// How far `E` and `G` have come.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Path {
-    /// `Σ u`.
-    pub steps: f64,
-    /// The length of `G`'s way.
-    pub way: f64,
-    /// `Σ u·way`.
-    drift: f64,
-}
-
-impl Path {
-    /// Goes on by a step `u`.
-    pub fn go(&mut self, u: f64) {
-        self.drift += u * self.way;
-        self.steps += u;
-    }
-
-    /// Multiplies `E`.
-    pub fn scale(&mut self, factor: f64) {
-        self.steps *= factor;
-        self.drift *= factor;
-    }
-
-    /// What a forecast from an earlier point may be off by, for samples of length 1.
-    #[inline(always)]
-    pub fn doubt(&self, then: &Self) -> f64 {
-        ((self.drift - then.drift) - then.way * (self.steps - then.steps)).max(0.0)
+    fn at(&self, steps: f64, since: &[Since], apart: f64) -> f64 {
+        self.least - self.by_steps * steps - apart * since[usize::from(self.seen)].doubt
     }
 }
 
 /// A sample of one of the groups.
 #[derive(Debug, Clone, Copy, Default)]
 struct Member {
-    /// `⟨E, x⟩` and `⟨G, x⟩` at the last look.
-    score: f64,
-    pull: f64,
+    /// `⟨R, x⟩` and `⟨G, x⟩` at the last look.
+    rest: f32,
+    pull: f32,
     sample: u32,
-    /// Which point of the way the last look was at.
+    /// After how many turns the last look was.
     seen: u16,
     selected: bool,
 }
 
-/// What has changed since a point of the way: the steps gone, and what forecasts from there may be off by.
-#[derive(Debug, Clone, Copy)]
-struct Since {
-    steps: f64,
-    doubt: f64,
+impl Member {
+    /// `⟨E, x⟩` after these steps, if `G` has not turned.
+    #[inline(always)]
+    fn score(&self, steps: f64) -> f64 {
+        f64::from(self.rest) + steps * f64::from(self.pull)
+    }
+
+    /// What two samples may have come closer since they were looked at: those that were looked at together by no more than
+    /// they are apart.
+    #[inline(always)]
+    fn since(&self, other: &Self, since: &[Since], apart: f64) -> Since {
+        let [a, b] = [self, other].map(|m| since[usize::from(m.seen)]);
+        match self.seen == other.seen {
+            true => Since { doubt: apart * a.doubt, turned: apart * a.turned },
+            false => Since { doubt: a.doubt + b.doubt, turned: a.turned + b.turned },
+        }
+    }
 }
 
-/// What a change `Δ` of `G` is: `⟨E, Δ⟩` and `⟨G, Δ⟩` before it, `‖Δ‖²`, and by how much the summed lengths grow.
-#[derive(Debug, Clone, Copy, Default)]
-struct Turn {
-    with_e: f64,
-    with_g: f64,
-    squared: f64,
-    mass: f64,
+/// The best of a group's samples after these steps, the first on a tie, and its score.
+#[inline(always)]
+fn best_of(members: &[Member], steps: f64) -> (usize, f64) {
+    let (mut best, mut lead) = (0, f64::NEG_INFINITY);
+    for (k, m) in members.iter().enumerate() {
+        let score = m.score(steps);
+        if score > lead {
+            (best, lead) = (k, score);
+        }
+    }
+    (best, lead)
 }
+
+/// Of `G`: `‖G‖²`, `⟨E, G⟩` and the lengths of what it is the sum of.
+type Lengths = [f64; 3];
 
 /// What was learned of one label.
 pub(super) trait Learned {
@@ -144,46 +134,6 @@ pub(super) const TIE: f64 = 1e-6;
 /// Samples ahead that are asked from memory: they come in no order.
 const AHEAD: usize = 3;
 
-/// How the best sample of a group leads the others.
-fn lead_of(
-    members: &[Member],
-    forecasts: &[f64],
-    apart: f64,
-    path: &Path,
-    points: &[Path],
-    since: &[Since],
-) -> Lead {
-    let (mut best, mut lead) = (0, f64::NEG_INFINITY);
-    let mut together = true;
-    for (k, f) in forecasts.iter().enumerate() {
-        together &= members[k].seen == members[0].seen;
-        if *f > lead {
-            (best, lead) = (k, *f);
-        }
-    }
-    let first = &members[best];
-    let of = |m: &Member| (points[usize::from(m.seen)].way, since[usize::from(m.seen)].doubt);
-    let (way, doubt) = of(first);
-    let (mut least, mut by_steps) = (f64::INFINITY, f64::NEG_INFINITY);
-    for (m, f) in members.iter().zip(forecasts).enumerate().filter(|(k, _)| *k != best).map(|(_, pair)| pair)
-    {
-        let (ways, doubts) = match together {
-            true => (apart * way, apart * doubt),
-            false => {
-                let of_other = of(m);
-                (way + of_other.0, doubt + of_other.1)
-            }
-        };
-        least = least.min(lead - f - doubts);
-        by_steps = by_steps.max(m.pull - first.pull - ways);
-    }
-    if members.len() == 1 {
-        return Lead { least, by_steps: 0.0, by_drift: 0.0 };
-    }
-    let by_drift = if together { apart } else { 2.0 };
-    Lead { least: least + by_steps * path.steps + by_drift * path.drift, by_steps, by_drift }
-}
-
 /// The memory of one thread's labels.
 #[derive(Debug)]
 pub(super) struct Grlr<'a> {
@@ -194,16 +144,19 @@ pub(super) struct Grlr<'a> {
     change: Vec<f32>,
     members: Vec<Member>,
     groups: Vec<Group>,
-    path: Path,
-    /// Points of the way at which samples were looked at, and what has changed since each.
-    points: Vec<Path>,
-    since: Vec<Since>,
+    /// Entries of all members.
+    entries: usize,
+    way: Way,
     /// The embedding is this times `E`.
     scale: f64,
+    /// The groups whose lead is not sure, with where their members begin.
+    visited: Vec<(u32, u32)>,
+    /// The members that must be looked at, their samples and what is seen.
+    unsure: Vec<u32>,
+    picked: Vec<u32>,
+    products: Vec<[f32; 2]>,
     /// (member, factor) by which `G` changes.
     changes: Vec<(u32, f32)>,
-    /// The scores of a group's samples, as well as they are known.
-    forecasts: Vec<f64>,
 }
 
 impl<'a> Grlr<'a> {
@@ -215,12 +168,14 @@ impl<'a> Grlr<'a> {
             change: vec![0.0; features],
             members: Vec::new(),
             groups: Vec::new(),
-            path: Path::default(),
-            points: Vec::new(),
-            since: Vec::new(),
+            entries: 0,
+            way: Way::default(),
             scale: 0.0,
+            visited: Vec::new(),
+            unsure: Vec::new(),
+            picked: Vec::new(),
+            products: Vec::new(),
             changes: Vec::new(),
-            forecasts: Vec::new(),
         }
     }
 
@@ -236,8 +191,8 @@ impl<'a> Grlr<'a> {
     /// that the same groups carry must not all begin at the same one.
     pub fn learn(&mut self, iterations: u32, step: f64, turn: usize, control: &Control) -> Result<()> {
         control.check()?;
-        self.path = Path::default();
-        self.points.clear();
+        self.way.restart();
+        self.entries = self.members.iter().map(|m| self.x.row(m.sample).0.len()).sum();
         // Only the counts' proportions matter, and large ones would leave the range of f32.
         let most = self.groups.iter().fold(0f32, |m, g| m.max(g.count));
         self.groups.iter_mut().for_each(|g| g.count /= most);
@@ -249,34 +204,34 @@ impl<'a> Grlr<'a> {
         }
         self.scale = 1.0 / length;
         let tie = TIE * self.members.iter().map(|m| self.x.length(m.sample)).fold(0.0, f64::max);
-        // ‖G‖², ⟨E, G⟩ and the lengths of what G is the sum of.
-        let (mut squared, mut along, mut mass) = (0.0, 0.0, 0.0);
+        let mut lengths = Lengths::default();
         for round in 0..iterations {
             control.check()?;
             self.select(tie / self.scale);
-            if !self.changes.is_empty() {
-                let turn = self.turn(round == 0);
-                along += turn.with_e;
-                squared += 2.0 * turn.with_g + turn.squared;
-                mass += turn.mass;
-                self.path.way += turn.squared.sqrt();
-                if round == 0 {
-                    self.look_at_all();
-                    self.groups.iter_mut().for_each(|g| g.lead = Lead::NONE);
-                    control.check()?;
-                }
+            if round == 0 {
+                lengths = self.first_turn();
+                control.check()?;
+            } else if !self.changes.is_empty() {
+                let by = self.turn();
+                lengths.iter_mut().zip(by).for_each(|(of, by)| *of += by);
             }
             // Where nothing pulls, nothing ever will.
-            let Some((u, next)) = pull(step, self.scale, [squared, along, mass]) else { break };
+            let Some((u, next)) = pull(step, self.scale, lengths) else { break };
             self.scale /= next;
-            along += u * squared;
-            self.path.go(u);
+            lengths[1] += u * lengths[0];
+            self.way.go(u);
             if let Some(factor) = shrinking(self.scale) {
                 self.shrink(factor);
-                along *= factor;
+                lengths[1] *= factor;
+            } else if self.way.burden() > self.entries {
+                self.look_at_all();
             }
         }
         self.select(tie / self.scale);
+        // Similarities are told of those selected, not only known within bounds.
+        self.unsure.clear();
+        self.unsure.extend((0..).zip(&self.members).filter(|(_, m)| m.selected).map(|(k, _)| k));
+        self.look();
         Ok(())
     }
 
@@ -295,7 +250,7 @@ impl<'a> Grlr<'a> {
         let (mut squared, mut most, mut begin) = (0.0, 0.0, 0);
         for group in &self.groups {
             let count = f64::from(group.count);
-            squared += self.members[begin..group.end].iter().map(|m| count * m.score).sum::<f64>();
+            squared += self.members[begin..group.end].iter().map(|m| count * f64::from(m.rest)).sum::<f64>();
             let lengths = self.members[begin..group.end].iter().map(|m| self.x.length(m.sample));
             most += count * lengths.sum::<f64>();
             begin = group.end;
@@ -325,123 +280,145 @@ impl<'a> Grlr<'a> {
         val.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>().sqrt()
     }
 
-    /// Multiplies `E`, and begins the way of looks anew.
+    /// Multiplies `E`.
     fn shrink(&mut self, factor: f64) {
         self.sums.iter_mut().for_each(|[r, _]| *r = (f64::from(*r) * factor) as f32);
         self.scale /= factor;
-        self.path.scale(factor);
-        self.points.clear();
+        self.way.scale(factor);
         self.look_at_all();
-        self.groups.iter_mut().for_each(|g| g.lead = Lead::NONE);
     }
 
-    /// Notes the present point of the way, for looks. There are fewer rounds than a u16 can number.
-    fn point(&mut self) -> u16 {
-        self.points.push(self.path);
-        (self.points.len() - 1) as u16
-    }
-
-    /// Scores every sample anew.
-    fn look_at_all(&mut self) {
-        let (point, steps) = (self.point(), self.path.steps);
-        for k in 0..self.members.len() {
-            self.members.get(k + AHEAD).inspect(|m| self.x.prefetch(m.sample));
-            let m = &mut self.members[k];
-            let [r, g] = self.x.dot(m.sample, &self.sums);
-            (m.score, m.pull, m.seen) = (r + steps * g, g, point);
+    /// Looks at the unsure members.
+    fn look(&mut self) {
+        self.picked.clear();
+        self.picked.extend(self.unsure.iter().map(|k| self.members[*k as usize].sample));
+        self.products.resize(self.picked.len(), [0.0; 2]);
+        self.x.dot_pairs(&self.picked, &self.sums, &mut self.products);
+        let seen = self.way.turns();
+        for (k, [rest, pull]) in self.unsure.iter().zip(&self.products) {
+            let m = &mut self.members[*k as usize];
+            (m.rest, m.pull, m.seen) = (*rest, *pull, seen);
         }
+    }
+
+    /// Looks at every member, so that turns until now can be forgotten.
+    fn look_at_all(&mut self) {
+        self.way.forget();
+        self.unsure.clear();
+        self.unsure.extend(0..self.members.len() as u32);
+        self.look();
+        self.groups.iter_mut().for_each(|g| g.lead = Lead::NONE);
     }
 
     /// Selects of each group the samples of largest score, up to `tie` below it; what changes is listed.
     fn select(&mut self, tie: f64) {
-        self.changes.clear();
-        let (point, path) = (self.point(), self.path);
-        self.since.clear();
-        self.since
-            .extend(self.points.iter().map(|p| Since { steps: path.steps - p.steps, doubt: path.doubt(p) }));
-        let since = &self.since[..];
-        let apart = self.x.apart();
-        let mut looked = false;
+        self.way.measure();
+        self.visit(tie);
+        self.look();
+        self.settle(tie);
+    }
+
+    /// Lists the groups where another may lead than did, and of those the members that must be looked at to tell who
+    /// does: the best by what is known and all that may be better.
+    fn visit(&mut self, tie: f64) {
+        self.visited.clear();
+        self.unsure.clear();
+        let (steps, since, apart) = (self.way.steps(), self.way.since(), self.x.apart());
         let mut begin = 0;
-        for group in &mut self.groups {
+        for (j, group) in self.groups.iter().enumerate() {
             let start = std::mem::replace(&mut begin, group.end);
-            if group.lead.at(&path) > tie {
+            if group.lead.at(steps, since, apart) > tie {
                 continue;
             }
-            let members = &mut self.members[start..group.end];
-            let forecasts = &mut self.forecasts;
-            forecasts.clear();
-            let (mut best, mut lead) = (0, f64::NEG_INFINITY);
+            self.visited.push((j as u32, start as u32));
+            let members = &self.members[start..group.end];
+            let (best, lead) = best_of(members, steps);
+            let Some(first) = members.get(best) else { continue };
+            let sure = self.unsure.len();
             for (k, m) in members.iter().enumerate() {
-                let score = m.score + since[usize::from(m.seen)].steps * m.pull;
-                if score > lead {
-                    (best, lead) = (k, score);
-                }
-                forecasts.push(score);
-            }
-            let Some(then) = members.get(best).map(|m| m.seen) else { continue };
-            let unsure = since[usize::from(then)].doubt;
-            // Two samples that were looked at together are off by `⟨G − G_then, x_i − x_k⟩` from each other.
-            let may_lead = |m: &Member, score: f64| {
-                let together = m.seen == then;
-                let unknown =
-                    if together { apart * unsure } else { unsure + since[usize::from(m.seen)].doubt };
-                unknown > 0.0 && score + unknown >= lead - tie
-            };
-            let pairs = || members.iter().zip(forecasts.iter());
-            if pairs().filter(|(m, f)| may_lead(m, **f)).nth(1).is_some()
-                || (unsure == 0.0 && pairs().any(|(m, f)| may_lead(m, *f)))
-            {
-                looked = true;
-                pairs().filter(|(m, f)| may_lead(m, **f)).for_each(|(m, _)| self.x.prefetch(m.sample));
-                for (m, f) in members.iter_mut().zip(forecasts.iter_mut()) {
-                    if may_lead(m, *f) {
-                        let [r, g] = self.x.dot(m.sample, &self.sums);
-                        (m.score, m.pull, m.seen) = (r + path.steps * g, g, point);
-                        *f = m.score;
-                    }
-                }
-                lead = forecasts.iter().fold(f64::NEG_INFINITY, |l, f| l.max(*f));
-            }
-            group.lead = lead_of(members, forecasts, apart, &path, &self.points, since);
-            for (k, (m, f)) in (start..).zip(members.iter_mut().zip(forecasts.iter())) {
-                let selected = *f >= lead - tie;
-                if selected != m.selected {
-                    m.selected = selected;
-                    self.changes.push((k as u32, if selected { group.count } else { -group.count }));
+                let unknown = first.since(m, since, apart).doubt;
+                if k != best && unknown > 0.0 && m.score(steps) + unknown >= lead - tie {
+                    self.unsure.push((start + k) as u32);
                 }
             }
-        }
-        if !looked {
-            self.points.pop(); // nobody refers to it, so the table stays short however many rounds there are
+            if self.unsure.len() > sure && since[usize::from(first.seen)].doubt > 0.0 {
+                self.unsure.push((start + best) as u32);
+            }
         }
     }
 
-    /// Moves `G` by the listed changes `Δ`, and `R` so that `E` stays.
-    fn turn(&mut self, first: bool) -> Turn {
-        let steps = self.path.steps;
-        let mut turn = Turn::default();
-        for &(member, factor) in &self.changes {
-            let (idx, val) = self.x.row(self.members[member as usize].sample);
-            let Member { sample, score, .. } = self.members[member as usize];
-            // In the first round scores are fresh, and `G` is nothing.
-            let [r, g] = if first { [score, 0.0] } else { self.x.dot(sample, &self.sums) };
-            turn.with_e += f64::from(factor) * (r + steps * g);
-            turn.with_g += f64::from(factor) * g;
-            turn.mass += f64::from(factor) * self.x.length(self.members[member as usize].sample);
+    /// Selects in the groups that were visited, and says how their best leads.
+    fn settle(&mut self, tie: f64) {
+        self.changes.clear();
+        let (steps, since, apart) = (self.way.steps(), self.way.since(), self.x.apart());
+        for (j, start) in &self.visited {
+            let group = &mut self.groups[*j as usize];
+            let members = &mut self.members[*start as usize..group.end];
+            let (best, lead) = best_of(members, steps);
+            let (mut least, mut by_steps) = (f64::INFINITY, f64::NEG_INFINITY);
+            let alone = members.len() < 2;
+            for k in 0..members.len() {
+                let (m, first) = (&members[k], &members[best]);
+                let score = m.score(steps);
+                if k != best {
+                    let unknown = first.since(m, since, apart);
+                    least = least.min(lead - score - unknown.doubt);
+                    by_steps = by_steps.max(f64::from(m.pull) - f64::from(first.pull) + unknown.turned);
+                }
+                let selected = score >= lead - tie;
+                if selected != m.selected {
+                    members[k].selected = selected;
+                    self.changes.push((start + k as u32, if selected { group.count } else { -group.count }));
+                }
+            }
+            group.lead = match alone {
+                true => Lead::ALONE,
+                false => Lead { least: least + by_steps * steps, by_steps, seen: self.way.turns() },
+            };
+        }
+    }
+
+    /// Adds the first samples selected to `G`, which is nothing yet, and looks at what pulls each.
+    fn first_turn(&mut self) -> Lengths {
+        for (member, factor) in &self.changes {
+            let (idx, val) = self.x.row(self.members[*member as usize].sample);
+            idx.iter().zip(val).for_each(|(j, v)| self.sums[*j as usize][1] += factor * v);
+        }
+        self.look_at_all();
+        let mut lengths = Lengths::default();
+        for (member, factor) in &self.changes {
+            let Member { rest, pull, sample, .. } = self.members[*member as usize];
+            let of = [f64::from(pull), f64::from(rest), self.x.length(sample)];
+            lengths.iter_mut().zip(of).for_each(|(all, of)| *all += f64::from(*factor) * of);
+        }
+        lengths
+    }
+
+    /// Turns `G` by the listed changes `Δ`, and moves `R` so that `E` stays; returns by how much lengths grow.
+    fn turn(&mut self) -> Lengths {
+        let steps = self.way.steps();
+        self.picked.clear();
+        self.picked.extend(self.changes.iter().map(|(k, _)| self.members[*k as usize].sample));
+        self.products.resize(self.picked.len(), [0.0; 2]);
+        self.x.dot_pairs(&self.picked, &self.sums, &mut self.products);
+        let [mut squared, mut along, mut mass] = Lengths::default();
+        for ((sample, (_, factor)), product) in self.picked.iter().zip(&self.changes).zip(&self.products) {
+            let [rest, pull, factor] = [product[0], product[1], *factor].map(f64::from);
+            squared += 2.0 * factor * pull;
+            along += factor * (rest + steps * pull);
+            mass += factor * self.x.length(*sample);
+        }
+        for (sample, (_, factor)) in self.picked.iter().zip(&self.changes) {
+            let (idx, val) = self.x.row(*sample);
             idx.iter().zip(val).for_each(|(j, v)| self.change[*j as usize] += factor * v);
         }
-        // Each feature of Δ is met by the first change that has it, and then is zero.
-        for &(member, _) in &self.changes {
-            for j in self.x.row(self.members[member as usize].sample).0 {
-                let delta = std::mem::take(&mut self.change[*j as usize]);
-                turn.squared += f64::from(delta) * f64::from(delta);
-                let [r, g] = &mut self.sums[*j as usize];
-                *g += delta;
-                *r -= (steps * f64::from(delta)) as f32;
-            }
-        }
-        turn
+        let features = self.picked.iter().flat_map(|sample| self.x.row(*sample).0).copied();
+        squared += self.way.turn(&mut self.change, features, |j, delta| {
+            let [r, g] = &mut self.sums[j as usize];
+            *g += delta;
+            *r -= (steps * f64::from(delta)) as f32;
+        });
+        [squared, along, mass]
     }
 
     /// Forgets the label.
@@ -453,9 +430,8 @@ impl<'a> Grlr<'a> {
     }
 
     fn clear_sums(&mut self) {
-        let entries: usize = self.members.iter().map(|m| self.x.row(m.sample).0.len()).sum();
         // One by one in random order, or eight together in a line.
-        if entries >= self.sums.len() / 8 {
+        if self.entries >= self.sums.len() / 8 {
             self.sums.fill([0.0; 2]);
             return;
         }
@@ -467,18 +443,11 @@ impl<'a> Grlr<'a> {
 
 impl Learned for Grlr<'_> {
     fn best(&self) -> Vec<(u32, f32)> {
+        let (scale, steps) = (self.scale * self.x.longest(), self.way.steps());
         let mut begin = 0;
-        let mut out = Vec::with_capacity(self.groups.len());
-        for group in &self.groups {
-            let members = &self.members[begin..group.end];
-            begin = group.end;
-            let best = members.iter().find(|m| m.selected);
-            out.extend(best.map(|m| {
-                let [r, g] = self.x.dot(m.sample, &self.sums);
-                (m.sample, (self.scale * self.x.longest() * (r + self.path.steps * g)) as f32)
-            }));
-        }
-        out
+        let of_group = |g: &Group| &self.members[std::mem::replace(&mut begin, g.end)..g.end];
+        let best = self.groups.iter().map(of_group).filter_map(|members| members.iter().find(|m| m.selected));
+        best.map(|m| (m.sample, (scale * m.score(steps)) as f32)).collect()
     }
 
     fn embedding(&mut self) -> Vec<(u32, f32)> {
@@ -488,7 +457,7 @@ impl Learned for Grlr<'_> {
         features.dedup();
         let value = |j: u32| {
             let [r, g] = self.sums[j as usize];
-            (self.scale * (f64::from(r) + self.path.steps * f64::from(g))) as f32
+            (self.scale * (f64::from(r) + self.way.steps() * f64::from(g))) as f32
         };
         features.into_iter().map(|j| (j, value(j))).filter(|e| e.1 != 0.0).collect()
     }

@@ -23,6 +23,7 @@ mod rules;
 mod samples;
 mod separation;
 mod tasks;
+mod way;
 
 pub use advice::{Advice, GroupStatistics, advise, statistics};
 pub use assign::{AssignParams, Assigned, assign, union};

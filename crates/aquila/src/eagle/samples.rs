@@ -1,9 +1,10 @@
 //! The samples as the embeddings see them.
 
 use crate::data::Csr;
-use crate::kernels::abreast::{self, ABREAST, Contest, Leads, Looks, Picked};
+use crate::kernels::abreast::{self, ABREAST, Contest, Leads, Looks};
 use crate::kernels::dcd::Entries;
-use crate::kernels::pairs::dot_pairs;
+use crate::kernels::pairs;
+use crate::kernels::picked::Picked;
 use crate::kernels::{Isa, prefetch_line};
 use crate::xlinear::TrainRows;
 use rayon::prelude::*;
@@ -98,10 +99,9 @@ impl View<'_> {
         }
     }
 
-    /// The product of a sample with each of two vectors.
-    #[inline]
-    pub fn dot(&self, i: u32, pairs: &[[f32; 2]]) -> [f64; 2] {
-        dot_pairs(self.isa, &self.entries, self.samples.span(i), pairs)
+    /// The products of each sample with each of two vectors: see [`pairs::products`].
+    pub fn dot_pairs(&self, rows: &[u32], pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
+        pairs::products(self.isa, self.picked(rows), pairs, out);
     }
 
     fn picked<'s>(&'s self, rows: &'s [u32]) -> Picked<'s> {

@@ -2,44 +2,19 @@
 //!
 //! An entry costs one load, one broadcast and one fused multiply-add for all sixteen, as in the solver ([`super::dcd`]).
 
-use super::dcd::Entries;
 use super::lanes::{Lanes, Work, dispatch};
+use super::picked::Picked;
 use super::{Isa, prefetch_line};
 
 /// How many vectors.
 pub(crate) const ABREAST: usize = 16;
 
-/// How far ahead rows are asked from memory.
-const ROWS_AHEAD: usize = 4;
-
-/// Rows among the entries of a matrix.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Picked<'a> {
-    /// The entries of all rows.
-    pub entries: &'a Entries<'a>,
-    /// Where each row's entries begin, and where the last row's end.
-    pub starts: &'a [usize],
-    /// The rows picked.
-    pub rows: &'a [u32],
-}
-
 impl Picked<'_> {
-    #[inline(always)]
-    fn row(&self, n: usize) -> (&[u32], &[f32]) {
-        let i = self.rows[n] as usize;
-        self.entries.slices(self.starts[i]..self.starts[i + 1])
-    }
-
-    /// Asks the caches for what will be needed soon: rows come in no order, nor do lines, and neither fit the near ones.
+    /// Asks the caches for rows that will be needed soon, and for the lines of the next: these come in no order, and do not
+    /// fit the near caches.
     #[inline(always)]
     fn prefetch<const N: usize>(&self, n: usize, tables: [*const f32; N]) {
-        if n + ROWS_AHEAD < self.rows.len() {
-            let (idx, val) = self.row(n + ROWS_AHEAD);
-            for j in (0..idx.len()).step_by(16) {
-                prefetch_line(idx.as_ptr().wrapping_add(j));
-                prefetch_line(val.as_ptr().wrapping_add(j));
-            }
-        }
+        self.prefetch_after(n);
         if n + 1 < self.rows.len() {
             let (idx, _) = self.row(n + 1);
             for j in idx {
@@ -276,6 +251,7 @@ impl Work for Lead<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::dcd::Entries;
     use crate::rng::Rng;
 
     #[test]

@@ -17,6 +17,7 @@ mod map;
 pub(crate) mod odds;
 pub(crate) mod pairs;
 pub(crate) mod panels;
+pub(crate) mod picked;
 pub(crate) mod postings;
 pub mod rounded;
 pub(crate) mod select;

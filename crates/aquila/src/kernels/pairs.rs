@@ -1,28 +1,30 @@
-//! Products of a sparse row with two dense vectors at once, whose entries stand side by side.
+//! Products of sparse rows with two dense vectors at once, whose entries stand side by side.
 
 use super::Isa;
-use super::dcd::Entries;
-use std::ops::Range;
+use super::picked::Picked;
 
-/// `⟨row, a⟩` and `⟨row, b⟩` of the entries `span`, where `pairs[j] = [a_j, b_j]`.
+/// `[⟨row, a⟩, ⟨row, b⟩]` of each row, where `pairs[j] = [a_j, b_j]`.
 ///
 /// # Panics
-/// If the entries have more columns than there are pairs, or the span ends behind them.
-#[inline]
-pub(crate) fn dot_pairs(isa: Isa, entries: &Entries<'_>, span: Range<usize>, pairs: &[[f32; 2]]) -> [f64; 2] {
-    let (idx, val) = entries.slices(span);
-    assert!(entries.cols() <= pairs.len());
+/// If the rows have more columns than there are pairs, or there is not a place for each in `out`.
+pub(crate) fn products(isa: Isa, rows: Picked<'_>, pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
+    assert!(rows.entries.cols() <= pairs.len() && rows.rows.len() == out.len());
     #[cfg(target_arch = "x86_64")]
     if isa >= Isa::Avx2 && Isa::Avx2.runs_here() {
         // SAFETY: the instruction set was detected; entries' ids are below `cols`, so below the number of pairs.
-        return unsafe { avx2(idx, val, pairs) };
+        unsafe { avx2(rows, pairs, out) };
+        return;
     }
     let _ = isa;
-    scalar(idx, val, pairs)
+    for (n, out) in out.iter_mut().enumerate() {
+        rows.prefetch_after(n);
+        let (idx, val) = rows.row(n);
+        *out = scalar(idx, val, pairs);
+    }
 }
 
 /// Four streams, so that additions need not wait for each other.
-fn scalar(idx: &[u32], val: &[f32], pairs: &[[f32; 2]]) -> [f64; 2] {
+fn scalar(idx: &[u32], val: &[f32], pairs: &[[f32; 2]]) -> [f32; 2] {
     let mut streams = [[0f32; 2]; 4];
     let (quads, rest) = idx.as_chunks::<4>();
     let (weights, tail) = val.as_chunks::<4>();
@@ -35,57 +37,68 @@ fn scalar(idx: &[u32], val: &[f32], pairs: &[[f32; 2]]) -> [f64; 2] {
         (0..4).for_each(|k| add(k, j[k], v[k]));
     }
     rest.iter().zip(tail).for_each(|(j, v)| add(0, *j, *v));
-    [0, 1].map(|i| streams.iter().map(|s| f64::from(s[i])).sum())
+    [0, 1].map(|i| (streams[0][i] + streams[1][i]) + (streams[2][i] + streams[3][i]))
 }
 
 /// A pair is loaded as one number of 64 bits; four streams of two sums. (Gathers of eight pairs are no faster where
 /// the pairs come from far caches: their many steps leave fewer loads under way.)
 ///
 /// # Safety
-/// The processor has AVX2 and FMA; `idx` and `val` are equally long and ids below the number of pairs.
+/// The processor has AVX2 and FMA; column ids of the rows are below the number of pairs.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2(idx: &[u32], val: &[f32], pairs: &[[f32; 2]]) -> [f64; 2] {
+unsafe fn avx2(rows: Picked<'_>, pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
     use std::arch::x86_64::*;
-    let mut sums = [_mm_setzero_ps(); 4];
     // SAFETY: `j` is below the number of pairs, by the caller; a pair has 8 bytes.
     let pair = |j: u32| unsafe { _mm_castpd_ps(_mm_load_sd(pairs.as_ptr().add(j as usize).cast())) };
-    let (quads, rest) = idx.as_chunks::<4>();
-    let (weights, tail) = val.as_chunks::<4>();
-    for (j, v) in quads.iter().zip(weights) {
-        for k in 0..4 {
-            sums[k] = _mm_fmadd_ps(pair(j[k]), _mm_set1_ps(v[k]), sums[k]);
+    for (n, out) in out.iter_mut().enumerate() {
+        rows.prefetch_after(n);
+        let (idx, val) = rows.row(n);
+        let mut sums = [_mm_setzero_ps(); 4];
+        let (quads, rest) = idx.as_chunks::<4>();
+        let (weights, tail) = val.as_chunks::<4>();
+        for (j, v) in quads.iter().zip(weights) {
+            for k in 0..4 {
+                sums[k] = _mm_fmadd_ps(pair(j[k]), _mm_set1_ps(v[k]), sums[k]);
+            }
         }
+        for (j, v) in rest.iter().zip(tail) {
+            sums[0] = _mm_fmadd_ps(pair(*j), _mm_set1_ps(*v), sums[0]);
+        }
+        let sum = _mm_add_ps(_mm_add_ps(sums[0], sums[1]), _mm_add_ps(sums[2], sums[3]));
+        *out = [_mm_cvtss_f32(sum), _mm_cvtss_f32(_mm_shuffle_ps::<1>(sum, sum))];
     }
-    for (j, v) in rest.iter().zip(tail) {
-        sums[0] = _mm_fmadd_ps(pair(*j), _mm_set1_ps(*v), sums[0]);
-    }
-    let sum = _mm_add_ps(_mm_add_ps(sums[0], sums[1]), _mm_add_ps(sums[2], sums[3]));
-    [_mm_cvtss_f32(sum), _mm_cvtss_f32(_mm_shuffle_ps::<1>(sum, sum))].map(f64::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::dcd::Entries;
     use crate::rng::Rng;
 
     #[test]
-    fn every_set_equals_a_plain_sum() {
+    fn every_set_equals_plain_sums() {
         let mut rng = Rng::new(&[4]);
         let mut number = || rng.below(1000) as f32 * 0.01 - 5.0;
         let pairs: Vec<[f32; 2]> = (0..50).map(|_| [number(), number()]).collect();
-        for n in 0..40u32 {
-            let idx: Vec<u32> = (0..n).map(|j| j * 7 % 50).collect();
-            let val: Vec<f32> = (0..n).map(|_| number()).collect();
-            let entries = Entries::new(&idx, &val, 50);
-            let mut want = [0f64; 2];
-            for (j, v) in idx.iter().zip(&val) {
-                (0..2).for_each(|i| want[i] += f64::from(pairs[*j as usize][i]) * f64::from(*v));
-            }
-            for isa in Isa::available() {
-                let got = dot_pairs(isa, &entries, 0..n as usize, &pairs);
+        // Row n has n entries.
+        let starts: Vec<usize> = (0..=40usize).map(|n| n * n.saturating_sub(1) / 2).collect();
+        let idx: Vec<u32> = (0..40u32).flat_map(|n| (0..n).map(|j| j * 7 % 50)).collect();
+        let val: Vec<f32> = idx.iter().map(|_| number()).collect();
+        let entries = Entries::new(&idx, &val, 50);
+        let rows: Vec<u32> = (0..40).rev().chain([7, 7, 0]).collect();
+        for isa in Isa::available() {
+            let mut got = vec![[0.0; 2]; rows.len()];
+            products(isa, Picked { entries: &entries, starts: &starts, rows: &rows }, &pairs, &mut got);
+            for (n, got) in rows.iter().zip(got) {
+                let mut want = [0f64; 2];
+                let span = starts[*n as usize]..starts[*n as usize + 1];
+                assert_eq!(span.len(), *n as usize);
+                for (j, v) in idx[span.clone()].iter().zip(&val[span]) {
+                    (0..2).for_each(|i| want[i] += f64::from(pairs[*j as usize][i]) * f64::from(*v));
+                }
                 for (a, b) in got.iter().zip(want) {
-                    assert!((a - b).abs() < 1e-3, "{isa:?} {n}: {a}, not {b}");
+                    assert!((f64::from(*a) - b).abs() < 1e-3, "{isa:?} {n}: {a}, not {b}");
                 }
             }
         }
