@@ -1,6 +1,8 @@
 // Trainings that do not come to their end.
 
+import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { writeNpz, XLinear } from 'aquila-xmc'
 import { beforeAll, expect, it } from 'vitest'
 import { workplace } from './cli-helpers.js'
@@ -28,6 +30,26 @@ it('leave no file and end with code 130 when interrupted', async () => {
   expect(code).toBe(130)
   expect(stderr).toMatch(/aquila: cancelled\n$/)
   expect(readdirSync(dir).filter((name) => name.includes('int.aquila'))).toEqual([])
+})
+
+it.skipIf(process.platform === 'win32')('end while they wait for their input when interrupted', async () => {
+  execFileSync('mkfifo', [place('pipe.txt')])
+  const { child, ended } = start([
+    cliPath,
+    'train',
+    '--xmc',
+    place('pipe.txt'),
+    '--out',
+    place('pipe.aquila'),
+  ])
+  const pipe = await open(place('pipe.txt'), 'w')
+  await pipe.write('1000000 4 3\n0,2 1:0.5 3:2\n')
+  await sleep(200)
+  child.kill('SIGINT')
+  const { code, stderr } = await ended
+  await pipe.close()
+  expect([code, stderr]).toEqual([130, 'aquila: cancelled\n'])
+  expect(readdirSync(dir).filter((name) => name.includes('pipe.aquila') || name.endsWith('.tmp'))).toEqual([])
 })
 
 it('leave the old model whole when killed', async () => {

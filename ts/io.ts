@@ -1,4 +1,5 @@
-// Files. The engine reads and writes them; nothing of them passes through JavaScript's memory.
+// Files. The engine reads and writes them; nothing of them passes through JavaScript's memory. Writers that fail or are
+// cancelled leave no file, and an old one as it was.
 
 import { fileURLToPath } from 'node:url'
 import { expected } from './errors.js'

@@ -339,7 +339,7 @@ export class XLinear {
     return Searcher.wrap(attempt(() => this.#native.searcher(flat, labelsOf(allowed, 'allowed'))))
   }
 
-  /** Writes the model to a file, whole or not at all. */
+  /** Writes the model to a file, whole or not at all: when the call is cancelled, an old file stays as it was. */
   async save(path: PathLike, call?: CallOptions): Promise<void> {
     await run(call, this.save, (control) => this.#native.save(pathOf(path), control))
   }

@@ -26,10 +26,7 @@ fn pair(env: Env, data: Dataset) -> Result<Pair> {
 /// Reads a file of the Extreme Classification Repository.
 #[napi(catch_unwind, ts_return_type = "Promise<Pair>")]
 pub fn read_xmc<'env>(env: &'env Env, path: String, control: &mut Control) -> Result<Object<'env>> {
-    let work = move |control: &aquila::Control| {
-        let data = data::read_xmc(path, control.threads)?;
-        control.check().map(|()| data)
-    };
+    let work = move |control: &aquila::Control| data::read_xmc(path, control);
     job::run(env, "read", control, work, pair)
 }
 
@@ -48,10 +45,7 @@ pub fn read_libsvm<'env>(
         features: features.map(|n| n as usize),
         labels: labels.map(|n| n as usize),
     };
-    let work = move |control: &aquila::Control| {
-        let data = data::read_libsvm(path, control.threads, options)?;
-        control.check().map(|()| data)
-    };
+    let work = move |control: &aquila::Control| data::read_libsvm(path, options, control);
     job::run(env, "read", control, work, pair)
 }
 
@@ -65,7 +59,7 @@ pub fn write_xmc<'env>(
     control: &mut Control,
 ) -> Result<Object<'env>> {
     let (x, y) = (x.features()?, y.features()?);
-    let work = move |_: &aquila::Control| data::write_xmc(path, &x.as_csr(), y.sparse());
+    let work = move |control: &aquila::Control| data::write_xmc(path, &x, y.sparse(), control);
     job::run(env, "write", control, work, |_, ()| Ok(()))
 }
 
@@ -80,17 +74,14 @@ pub fn write_libsvm<'env>(
     control: &mut Control,
 ) -> Result<Object<'env>> {
     let (x, y) = (x.features()?, y.features()?);
-    let work = move |_: &aquila::Control| data::write_libsvm(path, &x.as_csr(), y.sparse(), one_based);
+    let work = move |control: &aquila::Control| data::write_libsvm(path, &x, y.sparse(), one_based, control);
     job::run(env, "write", control, work, |_, ()| Ok(()))
 }
 
 /// Reads a sparse matrix that SciPy saved.
 #[napi(catch_unwind, ts_return_type = "Promise<Matrix>")]
 pub fn read_npz<'env>(env: &'env Env, path: String, control: &mut Control) -> Result<Object<'env>> {
-    let work = move |control: &aquila::Control| {
-        let csr = data::read_npz(path)?;
-        control.check().map(|()| csr)
-    };
+    let work = move |control: &aquila::Control| data::read_npz(path, control);
     job::run(env, "read", control, work, |env, csr| Ok(Matrix::new(&env, csr.into())))
 }
 
@@ -104,17 +95,14 @@ pub fn write_npz<'env>(
     control: &mut Control,
 ) -> Result<Object<'env>> {
     let matrix = matrix.features()?;
-    let work = move |_: &aquila::Control| data::write_npz(path, &matrix.as_csr(), compressed);
+    let work = move |control: &aquila::Control| data::write_npz(path, matrix.sparse(), compressed, control);
     job::run(env, "write", control, work, |_, ()| Ok(()))
 }
 
 /// Reads a dense matrix that NumPy saved.
 #[napi(catch_unwind, ts_return_type = "Promise<DenseMatrix>")]
 pub fn read_npy<'env>(env: &'env Env, path: String, control: &mut Control) -> Result<Object<'env>> {
-    let work = move |control: &aquila::Control| {
-        let dense = data::read_npy(path)?;
-        control.check().map(|()| dense)
-    };
+    let work = move |control: &aquila::Control| data::read_npy(path, control);
     job::run(env, "read", control, work, |env, dense| Ok(DenseMatrix::new(&env, dense)))
 }
 
@@ -127,6 +115,6 @@ pub fn write_npy<'env>(
     control: &mut Control,
 ) -> Result<Object<'env>> {
     let dense = dense.dense()?;
-    let work = move |_: &aquila::Control| data::write_npy(path, &dense);
+    let work = move |control: &aquila::Control| data::write_npy(path, &dense, control);
     job::run(env, "write", control, work, |_, ()| Ok(()))
 }

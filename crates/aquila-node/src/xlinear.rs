@@ -110,10 +110,10 @@ pub fn open_model<'env>(
     verify: bool,
     control: &mut Control,
 ) -> Result<Object<'env>> {
-    let work = move |_: &aquila::Control| {
+    let work = move |control: &aquila::Control| {
         let model = registry::open(&PathBuf::from(path))?;
         if verify {
-            model.verify()?;
+            model.verify(control)?;
         }
         Ok(model)
     };
@@ -153,10 +153,10 @@ impl ModelBytes {
         control: &mut Control,
     ) -> Result<Object<'env>> {
         let bytes = std::mem::take(&mut self.bytes);
-        let work = move |_: &aquila::Control| {
+        let work = move |control: &aquila::Control| {
             let model = Model::from_bytes(bytes)?;
             if verify {
-                model.verify()?;
+                model.verify(control)?;
             }
             Ok(Arc::new(model))
         };
@@ -288,7 +288,7 @@ impl ModelHandle {
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn save<'env>(&self, env: &'env Env, path: String, control: &mut Control) -> Result<Object<'env>> {
         let model = self.model()?;
-        let work = move |_: &aquila::Control| model.save(&PathBuf::from(path));
+        let work = move |control: &aquila::Control| model.save(&PathBuf::from(path), control);
         job::run(env, "save", control, work, |_, ()| Ok(()))
     }
 
@@ -296,7 +296,7 @@ impl ModelHandle {
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn verify<'env>(&self, env: &'env Env, control: &mut Control) -> Result<Object<'env>> {
         let model = self.model()?;
-        job::run(env, "verify", control, move |_| model.verify(), |_, ()| Ok(()))
+        job::run(env, "verify", control, move |control| model.verify(control), |_, ()| Ok(()))
     }
 
     /// Lets go of the model, for its searchers too; running jobs keep theirs until they end.

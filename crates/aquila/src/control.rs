@@ -3,6 +3,9 @@
 use crate::error::{Error, ErrorCode, Result, fail};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 /// A report of how far a heavy call has come.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -27,6 +30,9 @@ pub struct Progress {
     /// The forecast peak of memory, in bytes, in the stage `"forecast"`.
     pub forecast_bytes: Option<u64>,
 }
+
+/// Time between two looks at the flag while the work is done elsewhere.
+const LOOK: Duration = Duration::from_millis(10);
 
 type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 
@@ -153,6 +159,34 @@ impl Control {
             })?;
         Ok(pool.install(work))
     }
+
+    /// Runs `work` on a thread of its own and returns when it ends or the call is cancelled, whatever comes first: files
+    /// that give nothing, a slow disk and the release of gigabytes hold nobody then. The work sees the flag as well and
+    /// goes away by itself, with all that it holds.
+    pub(crate) fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (control, (done, ended)) = (self.quiet(), mpsc::channel());
+        // Nobody takes the result of a cancelled call.
+        let body = move || drop(done.send(work(&control)));
+        let thread = thread::Builder::new()
+            .name("aquila-apart".to_owned())
+            .spawn(body)
+            .map_err(|e| Error::new(ErrorCode::Internal, format!("cannot start a thread: {e}")))?;
+        loop {
+            self.check()?;
+            match ended.recv_timeout(LOOK) {
+                Ok(result) => return self.check().and(result),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => unreachable!("work that ends without a panic sends its result"),
+        }
+    }
 }
 
 /// Bytes beside the limit that they pass, as a person reads them: rounded apart, so that near ones do not read alike.
@@ -169,7 +203,40 @@ pub(crate) fn beyond(bytes: u128, limit: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::beyond;
+    use super::{Control, beyond};
+    use crate::error::{Error, ErrorCode};
+    use std::sync::atomic::Ordering;
+    use std::sync::mpsc;
+
+    #[test]
+    fn work_apart_gives_what_it_gives_and_panics_as_it_panics() {
+        let control = Control::default();
+        assert_eq!(control.apart(|_| Ok(7)), Ok(7));
+        let own = Error::new(ErrorCode::Parse, "own");
+        assert_eq!(control.apart(move |_| Err::<(), _>(own)).unwrap_err().message(), "own");
+        let panicked = std::panic::catch_unwind(|| Control::default().apart::<()>(|_| panic!("a defect")));
+        assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"a defect"));
+    }
+
+    #[test]
+    fn work_apart_is_not_waited_for_once_the_call_is_cancelled() {
+        let control = Control::default();
+        let (let_go, held) = mpsc::channel::<()>();
+        let cancelled = control.apart(move |control| {
+            control.cancel_flag().store(true, Ordering::Relaxed);
+            held.recv().map_err(|e| Error::new(ErrorCode::Io, e.to_string()))
+        });
+        assert_eq!(cancelled.unwrap_err().code(), ErrorCode::Cancelled);
+        // Still at work, though nobody waits.
+        let_go.send(()).unwrap();
+        // What fails because of it is not told as its own failure.
+        let control = Control::default();
+        let failed = control.apart(|control| {
+            control.cancel_flag().store(true, Ordering::Relaxed);
+            Err::<(), _>(Error::new(ErrorCode::Parse, "cut short"))
+        });
+        assert_eq!(failed.unwrap_err().code(), ErrorCode::Cancelled);
+    }
 
     #[test]
     fn sizes_have_fitting_units_and_stay_apart() {

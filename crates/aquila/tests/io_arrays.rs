@@ -1,7 +1,7 @@
 //! NumPy and SciPy files: made by hand, made by scipy where there is one, and every fault with its code and place.
 
-use aquila::data::{read_npy, read_npz, write_npy, write_npz};
-use aquila::{Csr, Dense, Error, ErrorCode};
+use aquila::data;
+use aquila::{Control, Csr, Dense, Error, ErrorCode};
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,22 @@ use std::process::Command;
 struct File {
     folder: tempfile::TempDir,
     path: PathBuf,
+}
+
+fn read_npy(path: impl AsRef<Path>) -> Result<Dense, Error> {
+    data::read_npy(path, &Control::default())
+}
+
+fn read_npz(path: impl AsRef<Path>) -> Result<Csr, Error> {
+    data::read_npz(path, &Control::default())
+}
+
+fn write_npy(path: impl AsRef<Path>, dense: &Dense) -> Result<(), Error> {
+    data::write_npy(path, dense, &Control::default())
+}
+
+fn write_npz(path: impl AsRef<Path>, matrix: &Csr, compressed: bool) -> Result<(), Error> {
+    data::write_npz(path, matrix, compressed, &Control::default())
 }
 
 fn file(name: &str, bytes: impl AsRef<[u8]>) -> File {

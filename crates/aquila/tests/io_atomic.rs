@@ -1,25 +1,26 @@
 //! Files are whole or not there, whatever stops the writer.
 
 use aquila::data::write_atomically;
-use aquila::{Error, ErrorCode};
+use aquila::{Control, Error, ErrorCode};
 use std::io::{self, Write};
 
 #[test]
 fn a_failed_write_leaves_the_old_file_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
-    write_atomically(&path, |file| file.write_all(b"old")).unwrap();
-    let refused = write_atomically(&path, |file| {
+    write_atomically(&path, &Control::default(), |file| file.write_all(b"old")).unwrap();
+    let refused = write_atomically(&path, &Control::default(), |file| {
         file.write_all(&[0; 1 << 20])?;
         Err::<(), _>(io::Error::other("disk full"))
     });
     let error = refused.unwrap_err();
     assert_eq!(error.code(), ErrorCode::Io);
     assert!(error.message().contains("a: disk full"), "{error}");
-    let own = write_atomically(&path, |_| Err::<(), _>(io::Error::other(Error::cancelled())));
+    let own =
+        write_atomically(&path, &Control::default(), |_| Err::<(), _>(io::Error::other(Error::cancelled())));
     assert_eq!(own.unwrap_err().code(), ErrorCode::Cancelled);
     let panicked = std::panic::catch_unwind(|| {
-        write_atomically(&path, |file| -> io::Result<()> {
+        write_atomically(&path, &Control::default(), |file| -> io::Result<()> {
             file.write_all(b"half")?;
             panic!("a defect")
         })
@@ -34,7 +35,9 @@ fn a_write_replaces_the_file_and_returns_the_value() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     for content in ["one", "two"] {
-        let n = write_atomically(&path, |file| file.write_all(content.as_bytes()).map(|()| content.len()));
+        let n = write_atomically(&path, &Control::default(), |file| {
+            file.write_all(content.as_bytes()).map(|()| content.len())
+        });
         assert_eq!(n.unwrap(), 3);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
     }
@@ -47,9 +50,10 @@ fn links_stay_links_and_devices_devices() {
     let (path, link) = (folder.path().join("a"), folder.path().join("link"));
     std::fs::write(&path, "old").unwrap();
     std::os::unix::fs::symlink(&path, &link).unwrap();
-    write_atomically(&link, |file| file.write_all(b"new")).unwrap();
+    write_atomically(&link, &Control::default(), |file| file.write_all(b"new")).unwrap();
     assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
-    let error = write_atomically("/dev/null", |file| file.write_all(b"new")).unwrap_err();
+    let error =
+        write_atomically("/dev/null", &Control::default(), |file| file.write_all(b"new")).unwrap_err();
     assert_eq!(error.code(), ErrorCode::Io);
 }

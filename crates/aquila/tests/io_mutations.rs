@@ -4,7 +4,7 @@
 use aquila::data::{
     LibsvmOptions, read_libsvm, read_npy, read_npz, read_xmc, write_npy, write_npz, write_xmc,
 };
-use aquila::{Csr, Dense, Error};
+use aquila::{Control, Csr, Dense, Error};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -15,11 +15,18 @@ fn small() -> Csr {
 /// Reads a file in every way that there is. `None` where it was read.
 type Reader = fn(&Path) -> Option<Error>;
 const READERS: [Reader; 5] = [
-    |path| read_xmc(path, 1).err(),
-    |path| read_libsvm(path, 1, LibsvmOptions::default()).err(),
-    |path| read_libsvm(path, 1, LibsvmOptions { one_based: true, features: Some(9), labels: None }).err(),
-    |path| read_npy(path).err(),
-    |path| read_npz(path).err(),
+    |path| read_xmc(path, &Control::with_threads(1)).err(),
+    |path| read_libsvm(path, LibsvmOptions::default(), &Control::with_threads(1)).err(),
+    |path| {
+        read_libsvm(
+            path,
+            LibsvmOptions { one_based: true, features: Some(9), labels: None },
+            &Control::with_threads(1),
+        )
+        .err()
+    },
+    |path| read_npy(path, &Control::default()).err(),
+    |path| read_npz(path, &Control::default()).err(),
 ];
 
 /// A valid small file of each format and its reader.
@@ -28,13 +35,13 @@ fn samples(folder: &Path) -> Vec<(&'static str, Vec<u8>, Reader)> {
     let y = Csr::new(3, 4, vec![0, 1, 1, 3], vec![2, 0, 1], vec![1.0; 3]).unwrap();
     let dense = Dense::new(2, 2, vec![1.0, 2.0, 3.0, 4.0]).unwrap();
     let path = |name: &str| folder.join(name);
-    write_xmc(path("a.txt"), &x, &y).unwrap();
-    write_xmc(path("a.txt.gz"), &x, &y).unwrap();
-    write_npy(path("a.npy"), &dense).unwrap();
-    write_npy(path("a.npy.gz"), &dense).unwrap();
-    write_npz(path("stored.npz.gz"), &x, false).unwrap();
-    write_npz(path("stored.npz"), &x, false).unwrap();
-    write_npz(path("deflated.npz"), &x, true).unwrap();
+    write_xmc(path("a.txt"), &x.clone().into(), &y, &Control::default()).unwrap();
+    write_xmc(path("a.txt.gz"), &x.clone().into(), &y, &Control::default()).unwrap();
+    write_npy(path("a.npy"), &dense, &Control::default()).unwrap();
+    write_npy(path("a.npy.gz"), &dense, &Control::default()).unwrap();
+    write_npz(path("stored.npz.gz"), &x, false, &Control::default()).unwrap();
+    write_npz(path("stored.npz"), &x, false, &Control::default()).unwrap();
+    write_npz(path("deflated.npz"), &x, true, &Control::default()).unwrap();
     let names = [
         ("a.txt", 0),
         ("a.txt.gz", 0),
@@ -84,7 +91,7 @@ fn files_with_any_byte_changed() {
                 std::fs::write(&path, &changed).unwrap();
                 names_the_file(read(&path), &path);
                 if name.contains("npz")
-                    && let Ok(matrix) = read_npz(&path)
+                    && let Ok(matrix) = read_npz(&path, &Control::default())
                 {
                     assert_eq!(matrix, small(), "{name}: a change at {at} went unseen");
                 }

@@ -1,6 +1,7 @@
 //! How fast text is parsed. Run with
 //! `cargo test --release -p aquila --test io_speed -- --ignored --nocapture`.
 
+use aquila::Control;
 use aquila::data::read_xmc;
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -58,7 +59,7 @@ fn megabytes_per_second() {
         std::fs::write(&path, &text).unwrap();
         let megabytes = text.len() as f64 / 1e6;
         for threads in [1, 2] {
-            let seconds = best_of(5, || read_xmc(&path, threads).unwrap());
+            let seconds = best_of(5, || read_xmc(&path, &Control::with_threads(threads)).unwrap());
             println!("{name}, {megabytes:.0} MB, {threads} threads: {:.0} MB/s", megabytes / seconds);
             if threads == 1 && !cfg!(debug_assertions) {
                 assert!(megabytes / seconds >= 300.0, "slower than 300 MB/s on one core");

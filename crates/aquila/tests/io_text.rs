@@ -1,15 +1,31 @@
 //! Text files against a naive reader, for any thread count; every fault with its code, file and line.
 
-use aquila::data::{Dataset, LibsvmOptions, Source, read_libsvm, read_xmc, write_libsvm, write_xmc};
-use aquila::{Csr, Error, ErrorCode};
+use aquila::data::{self, Dataset, LibsvmOptions, Source};
+use aquila::{Control, Csr, Error, ErrorCode};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 struct File {
     _folder: tempfile::TempDir,
     path: PathBuf,
+}
+
+fn read_xmc(path: impl AsRef<Path>, threads: usize) -> Result<Dataset, Error> {
+    data::read_xmc(path, &Control::with_threads(threads))
+}
+
+fn read_libsvm(path: &Path, threads: usize, options: LibsvmOptions) -> Result<Dataset, Error> {
+    data::read_libsvm(path, options, &Control::with_threads(threads))
+}
+
+fn write_xmc(path: &Path, x: &Csr, y: &Csr) -> Result<(), Error> {
+    data::write_xmc(path, &x.clone().into(), y, &Control::default())
+}
+
+fn write_libsvm(path: &Path, x: &Csr, y: &Csr, one_based: bool) -> Result<(), Error> {
+    data::write_libsvm(path, &x.clone().into(), y, one_based, &Control::default())
 }
 
 fn file(name: &str, bytes: impl AsRef<[u8]>) -> File {
@@ -107,7 +123,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(if packed { "a.txt.gz" } else { "a.txt" });
         write_xmc(&path, &x, &y).unwrap();
-        prop_assert_eq!(Source::open(&path).unwrap().is_gzip(), packed);
+        prop_assert_eq!(Source::open(&path, &Control::default()).unwrap().is_gzip(), packed);
         let again = read_xmc(&path, 2).unwrap();
         let bits = |m: &Csr| m.values().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         prop_assert_eq!(bits(&again.x), bits(&x));
@@ -123,7 +139,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(if packed { "a.svm.gz" } else { "a.svm" });
         write_libsvm(&path, &x, &y, one_based).unwrap();
-        prop_assert_eq!(Source::open(&path).unwrap().is_gzip(), packed);
+        prop_assert_eq!(Source::open(&path, &Control::default()).unwrap().is_gzip(), packed);
         let options = LibsvmOptions { one_based, features: Some(3000), labels: Some(40) };
         let again = read_libsvm(&path, 2, options).unwrap();
         prop_assert_eq!((again.x, again.y), (x, y));
@@ -348,6 +364,6 @@ fn real_data() {
     let data = read_xmc(&path, 2).unwrap();
     assert_eq!((data.x.rows(), data.x.cols(), data.y.rows(), data.y.cols()), (4880, 1836, 4880, 159));
     let mut text = Vec::new();
-    Source::open(&path).unwrap().read_up_to(usize::MAX, &mut text).unwrap();
+    Source::open(&path, &Control::default()).unwrap().read_up_to(usize::MAX, &mut text).unwrap();
     assert_eq!(rows(&data), naive(std::str::from_utf8(&text).unwrap()));
 }

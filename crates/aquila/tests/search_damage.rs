@@ -28,7 +28,7 @@ fn examples() -> Vec<Made> {
 /// Opens and asks every kind of question; nothing may panic or hang, whatever the answer.
 fn use_it(bytes: Vec<u8>, made: &Made, x: &aquila::Features) -> Result<(), aquila::Error> {
     let model = Model::from_bytes(bytes)?;
-    let _ = model.verify();
+    let _ = model.verify(&Control::default());
     let params = PredictParams { beam: 5, ..Default::default() };
     let mut out = Vec::new();
     for isa in Isa::available() {
@@ -131,7 +131,7 @@ fn every_flip_is_found_by_open_or_verify() {
     for at in (0..bytes.len()).step_by(7).chain(0..2000).filter(|at| inside[*at]) {
         let mut damaged = bytes.to_vec();
         damaged[at] ^= 0x10;
-        let e = Model::from_bytes(damaged).and_then(|m| m.verify()).unwrap_err();
+        let e = Model::from_bytes(damaged).and_then(|m| m.verify(&Control::default())).unwrap_err();
         let known = [ErrorCode::BadModel, ErrorCode::ModelVersion, ErrorCode::Checksum];
         assert!(known.contains(&e.code()), "byte {at}: {e:?}");
     }

@@ -20,9 +20,9 @@ fn a_saved_model_opens_with_the_same_bytes_and_answers() {
     let path = folder.path().join("model.aquila");
     for name in ["flat in the head", "mixed depth, several slots", "f32"] {
         let made = make(&plan(name), 1);
-        made.model.save(&path).unwrap();
+        made.model.save(&path, &Control::default()).unwrap();
         let opened = Model::open(&path).unwrap();
-        opened.verify().unwrap();
+        opened.verify(&Control::default()).unwrap();
         assert!(opened.info().mapped && !made.model.info().mapped);
         assert!(opened.as_bytes() == made.model.as_bytes());
         let x = rows(made.plan.features, 20, 23);
@@ -31,7 +31,7 @@ fn a_saved_model_opens_with_the_same_bytes_and_answers() {
         };
         assert_eq!(predict(&opened), predict(&made.model));
         // Saved over itself while open: the mapping keeps the old file.
-        opened.save(&path).unwrap();
+        opened.save(&path, &Control::default()).unwrap();
         assert_eq!(predict(&opened), predict(&made.model));
     }
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -43,11 +43,11 @@ fn a_failed_save_leaves_no_trace() {
     let made = make(&plan("one label"), 1);
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing/model.aquila");
-    assert_eq!(made.model.save(&missing).unwrap_err().code(), ErrorCode::Io);
+    assert_eq!(made.model.save(&missing, &Control::default()).unwrap_err().code(), ErrorCode::Io);
     // A folder of that name cannot be replaced by a file: the rename fails after the bytes were written.
     let taken = folder.path().join("taken");
     std::fs::create_dir(&taken).unwrap();
-    assert_eq!(made.model.save(&taken).unwrap_err().code(), ErrorCode::Io);
+    assert_eq!(made.model.save(&taken, &Control::default()).unwrap_err().code(), ErrorCode::Io);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     assert_eq!(Model::open(&missing).unwrap_err().code(), ErrorCode::Io);
     assert_eq!(Model::open(&taken).unwrap_err().code(), ErrorCode::BadModel);

@@ -55,7 +55,7 @@ fn files_of_this_version_give_the_answers_of_their_day() {
         let mut all = serde_json::Map::new();
         for plan in plans() {
             let made = make(&plan, 1);
-            made.model.save(&path(&format!("v{VERSION}-{}.aquila", plan.name))).unwrap();
+            made.model.save(&path(&format!("v{VERSION}-{}.aquila", plan.name)), &Control::default()).unwrap();
             all.insert(plan.name.into(), json!(answers(&plan, &made.model)));
         }
         std::fs::write(&expected, serde_json::to_string(&all).unwrap() + "\n").unwrap();
@@ -65,7 +65,7 @@ fn files_of_this_version_give_the_answers_of_their_day() {
         let file = path(&format!("v{VERSION}-{}.aquila", plan.name));
         assert_eq!(std::fs::read(&file).unwrap()[8..12], VERSION.to_le_bytes(), "{file:?}");
         let model = Model::open(&file).unwrap();
-        model.verify().unwrap();
+        model.verify(&Control::default()).unwrap();
         let got = answers(&plan, &model);
         let want: Vec<Vec<(u32, f32)>> = serde_json::from_value(expected[plan.name].clone()).unwrap();
         assert_eq!(got.len(), want.len());

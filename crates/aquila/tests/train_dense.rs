@@ -213,7 +213,7 @@ fn models_score_as_those_of_the_joined_rows() {
             let (ours, theirs) = (fit(&x, &y, &params, 2), fit(&joined(&x), &y, &params, 2));
             assert_eq!(ours.tree().unwrap(), theirs.tree().unwrap(), "{name}, {change:?}");
             assert_eq!((ours.features(), ours.dense(), theirs.dense()), (x.cols(), 50, 0));
-            ours.verify().unwrap();
+            ours.verify(&Control::default()).unwrap();
             for (a, b) in margins(&ours, &x).iter().zip(margins(&theirs, &joined(&x))) {
                 assert!((a - b).abs() < 0.02, "{name}, {change:?}: {a} {b}");
             }
@@ -245,7 +245,7 @@ fn threads_change_no_byte() {
             let three = fit(&x, &y, &params, 3);
             assert!(one.as_bytes() == three.as_bytes(), "{name}, {weights}");
             let again = Model::from_bytes(one.as_bytes().to_vec()).unwrap();
-            again.verify().unwrap();
+            again.verify(&Control::default()).unwrap();
             let predict =
                 |m: &Model, n| m.predict(&x, &PredictParams::default(), &Scope::All, &control(n, 0)).unwrap();
             assert_eq!(predict(&one, 1), predict(&again, 3), "{name}, {weights}");
@@ -277,7 +277,7 @@ fn zero_rows_huge_and_tiny_values_do_no_harm() {
     ] {
         for weights in ["u8", "bf16", "f32"] {
             let model = fit(&x, &y, &params(&[("tree.maxLeaf", "3"), ("model.weights", weights)]), 2);
-            model.verify().unwrap();
+            model.verify(&Control::default()).unwrap();
             let all = margins(&model, &x);
             assert!(all.iter().all(|m| m.is_finite()), "{name}, {weights}: {all:?}");
         }

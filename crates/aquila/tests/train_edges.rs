@@ -5,7 +5,7 @@ mod train_support;
 
 use aquila::params::{Params, Value};
 use aquila::xlinear::{PredictParams, Relevance, Scope, ScoreForm, TrainInputs};
-use aquila::{Csr, Features};
+use aquila::{Control, Csr, Features};
 use common::{Lists, control, csr, lists, separable};
 use train_support::{everything, learn, params, small, weights};
 
@@ -139,7 +139,7 @@ fn the_smallest_inputs_train() {
             let mut p = params(&[("tree.maxLeaf", "2"), ("tree.arity", "2"), ("model.weights", "f32")]);
             p.set(change.0, &Value::Text(change.1.into())).unwrap();
             let model = learn(&x, &y, &p, TrainInputs::default());
-            model.verify().unwrap();
+            model.verify(&Control::default()).unwrap();
             let found = everything(&model, &x, ScoreForm::L3Hinge);
             for (i, row) in found.iter().enumerate() {
                 assert_eq!(row.len(), y.cols(), "{name}, {change:?}");

@@ -3,9 +3,9 @@
 mod common;
 mod train_support;
 
-use aquila::Features;
 use aquila::params::{Params, Value};
 use aquila::xlinear::{Negatives, TrainInputs, TrainParams, train};
+use aquila::{Control, Features};
 use common::{Lists, Rng, control, csr, labels_below, lists, random_tree, separable};
 use train_support::{learn, params, precision_at_1, small};
 
@@ -40,7 +40,7 @@ fn learns_what_can_be_learned() {
         // Without its rows' lengths or a bias, the score of a wide margin is no longer alike at every depth.
         let (own, other) = (precision_at_1(&model, &x, &y), precision_at_1(&model, &xt, &yt));
         assert!(own > 0.95 && other > 0.95, "{p:?}: {own} {other}");
-        model.verify().unwrap();
+        model.verify(&Control::default()).unwrap();
     }
 }
 
@@ -54,7 +54,7 @@ fn bytes_depend_on_the_seed_and_not_on_threads() {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("m.aquila");
             let model = train(&x, &y, &p, TrainInputs::default(), &control(threads, seed)).unwrap().0;
-            model.save(&path).unwrap();
+            model.save(&path, &Control::default()).unwrap();
             std::fs::read(path).unwrap()
         };
         let one = bytes(1, 1);

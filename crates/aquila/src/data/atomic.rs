@@ -1,5 +1,7 @@
 //! A file is written whole or not at all.
 
+use super::watched::Watched;
+use crate::control::Control;
 use crate::error::{Error, ErrorCode, Result};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -11,8 +13,8 @@ const BUFFER: usize = 256 << 10;
 /// Writes a file so that its name shows the old content or the whole new one, also after a crash.
 ///
 /// `write` fills a temporary file in the same folder. It is then synced to disk and renamed over `path`; where
-/// anything fails, it is removed and `path` stays as it was. A symbolic link stays a link: its target is replaced.
-/// To stop with an error of the engine, `write` returns it inside [`io::Error::other`].
+/// anything fails or the call is cancelled before, it is removed and `path` stays as it was. A symbolic link stays a
+/// link: its target is replaced. To stop with an error of the engine, `write` returns it inside [`io::Error::other`].
 ///
 /// ```
 /// # fn main() -> Result<(), aquila::Error> {
@@ -20,23 +22,29 @@ const BUFFER: usize = 256 << 10;
 /// # let path = folder.path().join("a.txt");
 /// use std::io::Write;
 ///
-/// aquila::data::write_atomically(&path, |file| file.write_all(b"whole"))?;
+/// aquila::data::write_atomically(&path, &aquila::Control::default(), |file| file.write_all(b"whole"))?;
 /// assert_eq!(std::fs::read(&path).unwrap(), b"whole");
 /// # Ok(())
 /// # }
 /// ```
 pub fn write_atomically<T>(
     path: impl AsRef<Path>,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>,
+    control: &Control,
+    write: impl FnOnce(&mut Watched<'_, BufWriter<File>>) -> io::Result<T>,
 ) -> Result<T> {
     let path = path.as_ref();
-    try_write(path, write).map_err(|error| match error.downcast::<Error>() {
+    try_write(path, control, write).map_err(|error| match error.downcast::<Error>() {
         Ok(own) => own,
         Err(error) => Error::io(path, &error),
     })
 }
 
-fn try_write<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<T>) -> io::Result<T> {
+fn try_write<T>(
+    path: &Path,
+    control: &Control,
+    write: impl FnOnce(&mut Watched<'_, BufWriter<File>>) -> io::Result<T>,
+) -> io::Result<T> {
+    control.check().map_err(io::Error::other)?;
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     // A rename would put a file in the place of a device or a pipe: for root, of /dev/null.
     if fs::metadata(&target).is_ok_and(|m| !m.is_file()) {
@@ -45,16 +53,27 @@ fn try_write<T>(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Res
     }
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (file, temporary) = Temporary::create(folder)?;
-    let mut writer = BufWriter::with_capacity(BUFFER, file);
-    let value = write(&mut writer)?;
-    writer.flush()?;
-    let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.sync_all()?;
-    // Windows renames no open file.
-    drop(file);
-    temporary.rename(&target)?;
-    sync_folder(folder);
-    Ok(value)
+    let mut writer = Watched::new(BufWriter::with_capacity(BUFFER, file), control);
+    let written = write(&mut writer).and_then(|value| writer.flush().map(|()| value));
+    let file = writer.into_inner().into_parts().0;
+    match written {
+        Ok(value) => {
+            // The file is closed there too: Windows renames no open one.
+            control.apart(move |_| Ok(file.sync_all())).map_err(io::Error::other)??;
+            temporary.rename(&target)?;
+            sync_folder(folder);
+            Ok(value)
+        }
+        Err(error) => {
+            // The name goes first, so that the time it takes to give up gigabytes falls on the last who has them open.
+            drop(temporary);
+            let _ = control.apart(move |_| {
+                drop(file);
+                Ok(())
+            });
+            Err(error)
+        }
+    }
 }
 
 /// A file that disappears unless it is renamed.

@@ -1,5 +1,6 @@
 //! Compressed sparse rows.
 
+use crate::control::Control;
 use crate::error::{Result, fail};
 
 /// One sparse row: strictly ascending column ids and their values.
@@ -97,12 +98,8 @@ impl Csr {
         values: Vec<f32>,
     ) -> Result<Self> {
         check_pointers(rows, cols, &indptr, indices.len(), values.len())?;
-        for i in 0..rows {
-            let span = indptr[i]..indptr[i + 1];
-            check_row(&indices[span.clone()], &values[span], cols)
-                .map_err(|e| e.at(format_args!("row {i}")))?;
-        }
-        Ok(Self { rows, cols, indptr, indices, values })
+        let made = Self { rows, cols, indptr, indices, values };
+        made.check_rows(&Control::default()).map(|()| made)
     }
 
     /// As [`Csr::new`], but rows may be unsorted and hold duplicates: they are sorted and duplicates summed, the
@@ -110,14 +107,27 @@ impl Csr {
     pub fn from_unsorted(
         rows: usize,
         cols: usize,
+        indptr: Vec<usize>,
+        indices: Vec<u32>,
+        values: Vec<f32>,
+    ) -> Result<Self> {
+        Self::sorted(rows, cols, indptr, indices, values, &Control::default())
+    }
+
+    /// As [`Csr::from_unsorted`], until the call is cancelled.
+    pub(super) fn sorted(
+        rows: usize,
+        cols: usize,
         mut indptr: Vec<usize>,
         mut indices: Vec<u32>,
         mut values: Vec<f32>,
+        control: &Control,
     ) -> Result<Self> {
         check_pointers(rows, cols, &indptr, indices.len(), values.len())?;
         let mut entries: Vec<(u32, f32)> = Vec::new();
         let mut end = 0;
         for i in 0..rows {
+            control.check()?;
             let span = indptr[i]..indptr[i + 1];
             indptr[i] = end;
             if indices[span.clone()].windows(2).all(|w| w[0] < w[1]) {
@@ -144,7 +154,16 @@ impl Csr {
         }
         indices.truncate(end);
         values.truncate(end);
-        Self::new(rows, cols, indptr, indices, values)
+        let made = Self { rows, cols, indptr, indices, values };
+        made.check_rows(control).map(|()| made)
+    }
+
+    fn check_rows(&self, control: &Control) -> Result<()> {
+        for (i, row) in self.iter_rows().enumerate() {
+            control.check()?;
+            check_row(row.indices, row.values, self.cols).map_err(|e| e.at(format_args!("row {i}")))?;
+        }
+        Ok(())
     }
 
     /// Takes arrays that the engine itself made and that hold the invariants already.

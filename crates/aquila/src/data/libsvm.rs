@@ -6,7 +6,8 @@
 use super::grammar::Grammar;
 use super::lines::{Dataset, Lines, WINDOW, read_rows};
 use super::stored::write_by_name;
-use super::{Csr, text};
+use super::{Csr, Features, text};
+use crate::control::Control;
 use crate::error::{Result, fail};
 use std::path::Path;
 
@@ -21,7 +22,7 @@ pub struct LibsvmOptions {
     pub labels: Option<usize>,
 }
 
-/// Reads LIBSVM text, plain or gzip, on `threads` threads (0: all).
+/// Reads LIBSVM text, plain or gzip.
 ///
 /// `#` begins a comment; a line of nothing but blanks and a comment is no row. A row without labels begins with a
 /// blank. Labels are ids: `-1` or `0.5` is refused. Everything else is as [`read_xmc`](super::read_xmc) has it.
@@ -30,17 +31,23 @@ pub struct LibsvmOptions {
 /// # fn main() -> Result<(), aquila::Error> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("train.svm");
+/// use aquila::Control;
 /// use aquila::data::{LibsvmOptions, read_libsvm};
 ///
 /// std::fs::write(&path, "0,2 1:0.5 3:2 # the first row\n1 1:1\n").unwrap();
-/// let data = read_libsvm(&path, 1, LibsvmOptions { one_based: true, ..Default::default() })?;
+/// let options = LibsvmOptions { one_based: true, ..Default::default() };
+/// let data = read_libsvm(&path, options, &Control::default())?;
 /// assert_eq!((data.x.rows(), data.x.cols(), data.y.cols()), (2, 3, 3));
 /// assert_eq!(data.x.row(0).indices, [0, 2]);
 /// # Ok(())
 /// # }
 /// ```
-pub fn read_libsvm(path: impl AsRef<Path>, threads: usize, options: LibsvmOptions) -> Result<Dataset> {
-    let path = path.as_ref();
+pub fn read_libsvm(path: impl AsRef<Path>, options: LibsvmOptions, control: &Control) -> Result<Dataset> {
+    let path = path.as_ref().to_path_buf();
+    control.apart(move |control| read(&path, options, control))
+}
+
+fn read(path: &Path, options: LibsvmOptions, control: &Control) -> Result<Dataset> {
     let limit = |count: Option<usize>, what: &str| match count.map(u32::try_from) {
         None => Ok(u32::MAX),
         Some(Ok(count)) => Ok(count),
@@ -55,11 +62,11 @@ pub fn read_libsvm(path: impl AsRef<Path>, threads: usize, options: LibsvmOption
         one_based: options.one_based,
         comments: true,
     };
-    let rows = read_rows(Lines::open(path, WINDOW)?, &grammar, 0, None, threads)?;
+    let rows = read_rows(Lines::open(path, WINDOW, control)?, &grammar, 0, None, control)?;
     let size = |ids: &[u32]| ids.iter().max().map_or(0, |id| *id as usize + 1);
     let features = options.features.unwrap_or_else(|| size(&rows.features));
     let labels = options.labels.unwrap_or_else(|| size(&rows.labels));
-    Ok(rows.into_dataset(features, labels))
+    rows.into_dataset(features, labels, control)
 }
 
 /// Writes features and labels as LIBSVM text, gzip where the name ends in `.gz`; features count from 1 where
@@ -72,20 +79,26 @@ pub fn read_libsvm(path: impl AsRef<Path>, threads: usize, options: LibsvmOption
 /// # fn main() -> Result<(), aquila::Error> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("train.svm");
-/// use aquila::Csr;
 /// use aquila::data::write_libsvm;
+/// use aquila::{Control, Csr};
 ///
 /// let x = Csr::new(1, 3, vec![0, 2], vec![0, 2], vec![0.5, -1.0])?;
 /// let y = Csr::new(1, 2, vec![0, 1], vec![1], vec![1.0])?;
-/// write_libsvm(&path, &x, &y, true)?;
+/// write_libsvm(&path, &x.into(), &y, true, &Control::default())?;
 /// assert_eq!(std::fs::read_to_string(&path).unwrap(), "1 1:0.5 3:-1\n");
 /// # Ok(())
 /// # }
 /// ```
-pub fn write_libsvm(path: impl AsRef<Path>, x: &Csr, y: &Csr, one_based: bool) -> Result<()> {
+pub fn write_libsvm(
+    path: impl AsRef<Path>,
+    x: &Features,
+    y: &Csr,
+    one_based: bool,
+    control: &Control,
+) -> Result<()> {
     let path = path.as_ref();
     text::check(path, x, y)?;
-    if let Some(row) = (0..x.rows()).find(|i| x.row(*i).is_empty() && y.row(*i).is_empty()) {
+    if let Some(row) = (0..x.rows()).find(|i| y.row(*i).is_empty() && text::entries(x, *i).next().is_none()) {
         fail!(
             Unsupported,
             "{}: row {row} has neither labels nor features, and a blank line is no row in this format: drop the row, or \
@@ -93,5 +106,5 @@ pub fn write_libsvm(path: impl AsRef<Path>, x: &Csr, y: &Csr, one_based: bool) -
             path.display()
         );
     }
-    write_by_name(path, |file| text::write_rows(file, x, y, u64::from(one_based)))
+    write_by_name(path, control, |file| text::write_rows(file, x, y, u64::from(one_based)))
 }

@@ -2,6 +2,7 @@
 //! side by side and their rows appended in order, while the next window is read and unpacked.
 
 use super::grammar::{Fault, Grammar, Rows, excerpt};
+use super::watched::BLOCK;
 use super::{Csr, Source};
 use crate::control::Control;
 use crate::error::{Error, Result, fail};
@@ -25,8 +26,8 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub fn open(path: &Path, window: usize) -> Result<Self> {
-        Ok(Self { source: Source::open(path)?, rest: Vec::new(), window, ended: false })
+    pub fn open(path: &Path, window: usize, control: &Control) -> Result<Self> {
+        Ok(Self { source: Source::open(path, control)?, rest: Vec::new(), window, ended: false })
     }
 
     pub fn path(&self) -> &Path {
@@ -113,9 +114,8 @@ pub(super) fn read_rows(
     grammar: &Grammar,
     skipped: u64,
     limit: Option<u64>,
-    threads: usize,
+    control: &Control,
 ) -> Result<Rows> {
-    let control = Control::with_threads(threads);
     let pieces = if control.thread_count() == 1 { 1 } else { control.thread_count().saturating_mul(4) };
     let path = lines.path().to_path_buf();
     control.install(move || {
@@ -191,26 +191,36 @@ pub struct Dataset {
 
 impl Rows {
     /// The two matrices. The rows were checked against these sizes while they were parsed.
-    pub fn into_dataset(mut self, features: usize, labels: usize) -> Dataset {
+    pub fn into_dataset(mut self, features: usize, labels: usize, control: &Control) -> Result<Dataset> {
         self.features.shrink_to_fit();
         self.values.shrink_to_fit();
         self.labels.shrink_to_fit();
         let rows = self.len();
-        let ones = vec![1.0; self.labels.len()];
-        Dataset {
-            x: Csr::trusted(rows, features, pointers(&self.feature_counts), self.features, self.values),
-            y: Csr::trusted(rows, labels, pointers(&self.label_counts), self.labels, ones),
+        let mut ones = Vec::with_capacity(self.labels.len());
+        for part in self.labels.chunks(BLOCK) {
+            control.check()?;
+            ones.resize(ones.len() + part.len(), 1.0);
         }
+        let (of_x, of_y) = (pointers(&self.feature_counts, control)?, pointers(&self.label_counts, control)?);
+        Ok(Dataset {
+            x: Csr::trusted(rows, features, of_x, self.features, self.values),
+            y: Csr::trusted(rows, labels, of_y, self.labels, ones),
+        })
     }
 }
 
-fn pointers(counts: &[u32]) -> Vec<usize> {
+fn pointers(counts: &[u32], control: &Control) -> Result<Vec<usize>> {
+    let mut pointers = Vec::with_capacity(counts.len() + 1);
+    pointers.push(0);
     let mut end = 0;
-    let ends = counts.iter().map(|n| {
-        end += *n as usize;
-        end
-    });
-    std::iter::once(0).chain(ends).collect()
+    for part in counts.chunks(BLOCK) {
+        control.check()?;
+        pointers.extend(part.iter().map(|n| {
+            end += *n as usize;
+            end
+        }));
+    }
+    Ok(pointers)
 }
 
 #[cfg(test)]
@@ -224,7 +234,7 @@ mod tests {
         for text in ["", "\n", "a", "a\n", "one\ntwo\n\nthree four five\n", "one\n\n\nlast", "\n\n"] {
             std::fs::write(&path, text).unwrap();
             for window in 1..20 {
-                let mut lines = Lines::open(&path, window).unwrap();
+                let mut lines = Lines::open(&path, window, &Control::default()).unwrap();
                 let (mut part, mut whole) = (Vec::new(), Vec::new());
                 loop {
                     lines.next(&mut part).unwrap();

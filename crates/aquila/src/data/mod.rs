@@ -12,7 +12,8 @@
 //!
 //! Readers check every byte they use: a broken or foreign file ends in a coded error that names the file and the
 //! line or member, before memory is taken for what the file only claims to hold. Writers go through
-//! [`write_atomically`]: a file is there whole or not at all.
+//! [`write_atomically`]: a file is there whole or not at all. All of them end soon after their
+//! [`Control`](crate::Control) is cancelled, and leave no file then.
 
 mod array;
 mod atomic;
@@ -28,6 +29,7 @@ mod number;
 mod source;
 mod stored;
 mod text;
+mod watched;
 mod xmc;
 mod zip;
 
@@ -40,4 +42,5 @@ pub use lines::Dataset;
 pub use npy::{read_npy, write_npy};
 pub use npz::{read_npz, write_npz};
 pub use source::Source;
+pub use watched::Watched;
 pub use xmc::{read_xmc, write_xmc};

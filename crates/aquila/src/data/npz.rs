@@ -3,10 +3,13 @@
 use super::array::{Header, Kind, fill, header_bytes, in_blocks, reserve};
 use super::source::is_gzip_name;
 use super::stored::{Stored, write_by_name};
+use super::watched::{BLOCK, Watched};
 use super::zip::{Zip, ZipWriter};
 use super::{Csr, write_atomically};
+use crate::control::Control;
 use crate::error::{Result, fail};
 use std::io::{self, Cursor, Read, Seek, Write};
+use std::iter::repeat_n;
 use std::path::Path;
 
 /// Rows that a file by columns or by entries may always have, and beyond which each must be worth an entry. Such a
@@ -24,28 +27,32 @@ const ROWS_PER_ENTRY: usize = 64;
 /// # fn main() -> Result<(), aquila::Error> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("x.npz");
-/// use aquila::Csr;
 /// use aquila::data::{read_npz, write_npz};
+/// use aquila::{Control, Csr};
 ///
 /// let x = Csr::new(2, 3, vec![0, 2, 2], vec![0, 2], vec![0.5, -1.0])?;
-/// write_npz(&path, &x, true)?;
-/// assert_eq!(read_npz(&path)?, x);
+/// let control = Control::default();
+/// write_npz(&path, &x, true, &control)?;
+/// assert_eq!(read_npz(&path, &control)?, x);
 /// # Ok(())
 /// # }
 /// ```
-pub fn read_npz(path: impl AsRef<Path>) -> Result<Csr> {
-    let path = path.as_ref();
-    let (file, length) = Stored::open(path)?;
-    let read = || {
-        let zip = Zip::open(file, length)?;
-        match read_format(&zip)?.as_str() {
-            "csr" => read_compressed(&zip, false),
-            "csc" => read_compressed(&zip, true),
-            "coo" => read_entries(&zip),
-            other => fail!(Unsupported, "a matrix in the form {other:?}: save it with `.tocsr()`"),
-        }
-    };
-    read().map_err(|e| e.at(path.display()))
+pub fn read_npz(path: impl AsRef<Path>, control: &Control) -> Result<Csr> {
+    let path = path.as_ref().to_path_buf();
+    control.apart(move |control| {
+        let (file, length) = Stored::open(&path, control)?;
+        read(file, length, control).map_err(|e| e.at(path.display()))
+    })
+}
+
+fn read(file: Stored, length: u64, control: &Control) -> Result<Csr> {
+    let zip = Zip::open(file, length)?;
+    match read_format(&zip)?.as_str() {
+        "csr" => read_compressed(&zip, false, control),
+        "csc" => read_compressed(&zip, true, control),
+        "coo" => read_entries(&zip, control),
+        other => fail!(Unsupported, "a matrix in the form {other:?}: save it with `.tocsr()`"),
+    }
 }
 
 /// The word in member `format`: bytes from Python 3, UCS-4 text from others.
@@ -119,11 +126,11 @@ fn read_values(zip: &Zip, count: usize) -> Result<Vec<f32>> {
     })
 }
 
-/// CSR, and CSC as the CSR of its transpose.
-fn read_compressed(zip: &Zip, by_columns: bool) -> Result<Csr> {
+/// CSR, and CSC as entries.
+fn read_compressed(zip: &Zip, by_columns: bool, control: &Control) -> Result<Csr> {
     let [rows, cols] = read_shape(zip)?;
     let (major, minor) = if by_columns { (cols, rows) } else { (rows, cols) };
-    let pointers = zip.member("indptr.npy", |input, size| {
+    let mut pointers = zip.member("indptr.npy", |input, size| {
         let header = read_flat(input, size)?;
         if header.count != major + 1 {
             fail!(ShapeMismatch, "{} pointers where the shape needs {}", header.count, major + 1);
@@ -156,14 +163,14 @@ fn read_compressed(zip: &Zip, by_columns: bool) -> Result<Csr> {
     indices.truncate(end);
     values.truncate(end);
     if by_columns {
-        check_rows(rows, end)?;
-        return Ok(Csr::from_unsorted(major, minor, pointers, indices, values)?.transpose());
+        let columns = pointers.windows(2).zip(0u32..).flat_map(|(ends, j)| repeat_n(j, ends[1] - ends[0]));
+        (pointers, indices, values) = by_rows(rows, &indices, columns, values, control)?;
     }
-    Csr::from_unsorted(major, minor, pointers, indices, values)
+    Csr::sorted(rows, cols, pointers, indices, values, control)
 }
 
 /// COO: a row, a column and a value for each entry.
-fn read_entries(zip: &Zip) -> Result<Csr> {
+fn read_entries(zip: &Zip, control: &Control) -> Result<Csr> {
     let [rows, cols] = read_shape(zip)?;
     let row_ids = read_ids(zip, "row.npy", rows)?;
     let col_ids = read_ids(zip, "col.npy", cols)?;
@@ -175,11 +182,24 @@ fn read_entries(zip: &Zip) -> Result<Csr> {
             row_ids.len()
         );
     }
-    let given = read_values(zip, row_ids.len())?;
+    let values = read_values(zip, row_ids.len())?;
+    let (pointers, indices, values) = by_rows(rows, &row_ids, col_ids.into_iter(), values, control)?;
+    Csr::sorted(rows, cols, pointers, indices, values, control)
+}
+
+/// Row pointers, columns and values of entries in any order.
+fn by_rows(
+    rows: usize,
+    row_ids: &[u32],
+    mut col_ids: impl Iterator<Item = u32>,
+    given: Vec<f32>,
+    control: &Control,
+) -> Result<(Vec<usize>, Vec<u32>, Vec<f32>)> {
     check_rows(rows, row_ids.len())?;
     let mut pointers = vec![0; rows + 1];
-    for i in &row_ids {
-        pointers[*i as usize + 1] += 1;
+    for part in row_ids.chunks(BLOCK) {
+        control.check()?;
+        part.iter().for_each(|i| pointers[*i as usize + 1] += 1);
     }
     for i in 0..rows {
         pointers[i + 1] += pointers[i];
@@ -187,12 +207,15 @@ fn read_entries(zip: &Zip) -> Result<Csr> {
     let mut next = pointers.clone();
     let mut indices = vec![0; given.len()];
     let mut values = vec![0.0; given.len()];
-    for ((i, j), v) in row_ids.into_iter().zip(col_ids).zip(given) {
-        let place = &mut next[i as usize];
-        (indices[*place], values[*place]) = (j, v);
-        *place += 1;
+    for (ids, given) in row_ids.chunks(BLOCK).zip(given.chunks(BLOCK)) {
+        control.check()?;
+        for ((i, v), j) in ids.iter().zip(given).zip(&mut col_ids) {
+            let place = &mut next[*i as usize];
+            (indices[*place], values[*place]) = (j, *v);
+            *place += 1;
+        }
     }
-    Csr::from_unsorted(rows, cols, pointers, indices, values)
+    Ok((pointers, indices, values))
 }
 
 fn check_rows(rows: usize, entries: usize) -> Result<()> {
@@ -212,16 +235,16 @@ fn check_rows(rows: usize, entries: usize) -> Result<()> {
 ///
 /// Indices are written as int32 where everything fits, else as int64; values as float32. The file appears whole or
 /// not at all, and equal matrices give equal bytes.
-pub fn write_npz(path: impl AsRef<Path>, matrix: &Csr, compressed: bool) -> Result<()> {
+pub fn write_npz(path: impl AsRef<Path>, matrix: &Csr, compressed: bool, control: &Control) -> Result<()> {
     let path = path.as_ref();
     if !is_gzip_name(path) {
-        return write_atomically(path, |file| write_zip(file, matrix, compressed));
+        return write_atomically(path, control, |file| write_zip(file, matrix, compressed));
     }
     // A zip file is not written in order, as gzip is; and nothing packs twice.
-    write_by_name(path, |file| {
-        let mut zip = Cursor::new(Vec::new());
+    write_by_name(path, control, |file| {
+        let mut zip = Watched::new(Cursor::new(Vec::new()), control);
         write_zip(&mut zip, matrix, false)?;
-        file.write_all(zip.get_ref())
+        file.write_all(zip.into_inner().get_ref())
     })
 }
 
@@ -265,4 +288,35 @@ fn array<T>(
 ) -> io::Result<()> {
     out.write_all(&header_bytes(descr, &format!("({count},)")))?;
     in_blocks(out, items, put)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorCode;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn entries_in_any_order_are_put_by_rows() {
+        let count = BLOCK + 100;
+        let (ids, columns) = (0..count as u32).map(|n| (n % 3, n)).unzip::<_, _, Vec<_>, Vec<_>>();
+        let given = columns.iter().map(|j| *j as f32).collect();
+        let control = Control::default();
+        let (pointers, indices, values) = by_rows(4, &ids, columns.into_iter(), given, &control).unwrap();
+        assert_eq!(pointers, [0, count.div_ceil(3), (2 * count).div_ceil(3), count, count]);
+        assert!((0..3).flat_map(|i| (i..count).step_by(3)).eq(indices.iter().map(|j| *j as usize)));
+        assert!(indices.iter().zip(&values).all(|(j, v)| *j as f32 == *v));
+    }
+
+    #[test]
+    fn what_follows_the_bytes_ends_too_once_the_call_is_cancelled() {
+        let control = Control::default();
+        let put = || by_rows(2, &[1, 0], [2, 0].into_iter(), vec![1.0, 2.0], &control);
+        let sorted = || Csr::sorted(1, 3, vec![0, 2], vec![2, 0], vec![1.0, 2.0], &control);
+        assert_eq!(put().unwrap(), (vec![0, 1, 2], vec![0, 2], vec![2.0, 1.0]));
+        assert_eq!(sorted().unwrap().indices(), [0, 2]);
+        control.cancel_flag().store(true, Ordering::Relaxed);
+        assert_eq!(put().unwrap_err().code(), ErrorCode::Cancelled);
+        assert_eq!(sorted().unwrap_err().code(), ErrorCode::Cancelled);
+    }
 }

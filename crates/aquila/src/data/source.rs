@@ -3,6 +3,8 @@
 //! Text is read in order through a small buffer and never mapped: a mapped file that another process cuts short
 //! ends this process with SIGBUS, a read one ends in a coded error, and pipes work as well.
 
+use super::watched::BLOCK;
+use crate::control::Control;
 use crate::error::{Error, ErrorCode, Result, fail};
 use flate2::bufread::MultiGzDecoder;
 use std::fs::File;
@@ -26,10 +28,10 @@ const BUFFER: usize = 128 << 10;
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("a.txt");
 /// # std::fs::write(&path, "one\ntwo\n").unwrap();
-/// use aquila::data::Source;
+/// use aquila::{Control, data::Source};
 ///
 /// let mut text = Vec::new();
-/// Source::open(&path)?.read_up_to(1 << 20, &mut text)?;
+/// Source::open(&path, &Control::default())?.read_up_to(1 << 20, &mut text)?;
 /// assert_eq!(text, b"one\ntwo\n");
 /// # Ok(())
 /// # }
@@ -39,6 +41,7 @@ pub struct Source {
     path: PathBuf,
     bytes: Bytes,
     given: u64,
+    control: Control,
 }
 
 #[derive(Debug)]
@@ -68,8 +71,9 @@ pub(super) fn is_gzip_name(path: &Path) -> bool {
 }
 
 impl Source {
-    /// Opens a file, a pipe included.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+    /// Opens a file, a pipe included. Once the call is cancelled, no more is read of it.
+    pub fn open(path: impl AsRef<Path>, control: &Control) -> Result<Self> {
+        control.check()?;
         let path = path.as_ref().to_path_buf();
         let file = File::open(&path).map_err(|e| Error::io(&path, &e))?;
         let mut plain = BufReader::with_capacity(BUFFER, Counted { file, taken: 0 });
@@ -82,7 +86,7 @@ impl Source {
         } else {
             Bytes::Plain(plain)
         };
-        Ok(Self { path, bytes, given: 0 })
+        Ok(Self { path, bytes, given: 0, control: control.quiet() })
     }
 
     /// The file's name.
@@ -97,7 +101,21 @@ impl Source {
 
     /// Appends the next `limit` bytes to `out`; fewer only at the end of the file. Returns their number.
     pub fn read_up_to(&mut self, limit: usize, out: &mut Vec<u8>) -> Result<usize> {
-        let wanted = limit as u64;
+        let mut rest = limit;
+        while rest > 0 {
+            self.control.check()?;
+            let wanted = rest.min(BLOCK);
+            let n = self.read_block(wanted, out)?;
+            rest -= n;
+            if n < wanted {
+                break;
+            }
+        }
+        Ok(limit - rest)
+    }
+
+    fn read_block(&mut self, wanted: usize, out: &mut Vec<u8>) -> Result<usize> {
+        let wanted = wanted as u64;
         let read = match &mut self.bytes {
             Bytes::Plain(reader) => reader.take(wanted).read_to_end(out),
             Bytes::Gzip(reader) => reader.take(wanted).read_to_end(out),

@@ -7,45 +7,47 @@
 use super::grammar::{Grammar, excerpt};
 use super::lines::{Dataset, Lines, WINDOW, read_rows};
 use super::stored::write_by_name;
-use super::{Csr, text};
+use super::{Csr, Features, text};
+use crate::control::Control;
 use crate::error::{Error, ErrorCode, Result, fail};
 use std::path::Path;
 
 /// Three counts of 20 digits fit many times.
 const LONGEST_HEADER: usize = 4096;
 
-/// Reads a file of the Extreme Classification Repository, plain or gzip, on `threads` threads (0: all).
+/// Reads a file of the Extreme Classification Repository, plain or gzip.
 ///
 /// Beyond the format itself these are read: Windows line ends, blanks at line ends, a missing last line end,
 /// unsorted ids, repeated labels (once). Refused are, with file and line: ids that the header does not allow, a
 /// feature twice in a row, values that are NaN or pass a 32-bit float, more or fewer rows than the header says, and
-/// everything that is not the format. The result does not depend on `threads`.
+/// everything that is not the format. The result does not depend on the number of threads.
 ///
 /// ```
 /// # fn main() -> Result<(), aquila::Error> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("train.txt");
 /// std::fs::write(&path, "2 4 3\n0,2 1:0.5 3:2\n 0:1\n").unwrap();
-/// let data = aquila::data::read_xmc(&path, 1)?;
+/// let data = aquila::data::read_xmc(&path, &aquila::Control::default())?;
 /// assert_eq!(data.x.row(0).indices, [1, 3]);
 /// assert_eq!(data.y.row(0).indices, [0, 2]);
 /// assert!(data.y.row(1).is_empty());
 /// # Ok(())
 /// # }
 /// ```
-pub fn read_xmc(path: impl AsRef<Path>, threads: usize) -> Result<Dataset> {
-    read_in_windows(path.as_ref(), threads, WINDOW)
+pub fn read_xmc(path: impl AsRef<Path>, control: &Control) -> Result<Dataset> {
+    let path = path.as_ref().to_path_buf();
+    control.apart(move |control| read_in_windows(&path, WINDOW, control))
 }
 
-fn read_in_windows(path: &Path, threads: usize, window: usize) -> Result<Dataset> {
-    let mut lines = Lines::open(path, window)?;
+fn read_in_windows(path: &Path, window: usize, control: &Control) -> Result<Dataset> {
+    let mut lines = Lines::open(path, window, control)?;
     let header = match lines.first(LONGEST_HEADER)? {
         Some(line) => parse_header(&line).map_err(|e| e.at(format_args!("{}, line 1", path.display())))?,
         None => fail!(Parse, "{}: empty, but a header `rows features labels` must begin it", path.display()),
     };
     let [rows, features, labels] = header;
     let grammar = Grammar { features, labels, limits: "the header says", one_based: false, comments: false };
-    let parsed = read_rows(lines, &grammar, 1, Some(u64::from(rows)), threads)?;
+    let parsed = read_rows(lines, &grammar, 1, Some(u64::from(rows)), control)?;
     if parsed.len() < rows as usize {
         fail!(
             Parse,
@@ -55,7 +57,7 @@ fn read_in_windows(path: &Path, threads: usize, window: usize) -> Result<Dataset
             parsed.len()
         );
     }
-    Ok(parsed.into_dataset(features as usize, labels as usize))
+    parsed.into_dataset(features as usize, labels as usize, control)
 }
 
 /// The three counts of a header line.
@@ -90,20 +92,21 @@ fn parse_header(line: &[u8]) -> Result<[u32; 3]> {
 /// # fn main() -> Result<(), aquila::Error> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("train.txt.gz");
-/// use aquila::Csr;
 /// use aquila::data::{read_xmc, write_xmc};
+/// use aquila::{Control, Csr};
 ///
 /// let x = Csr::new(1, 3, vec![0, 2], vec![0, 2], vec![0.5, -1.0])?;
 /// let y = Csr::new(1, 2, vec![0, 1], vec![1], vec![1.0])?;
-/// write_xmc(&path, &x, &y)?;
-/// assert_eq!(read_xmc(&path, 1)?.x, x);
+/// let control = Control::default();
+/// write_xmc(&path, &x.clone().into(), &y, &control)?;
+/// assert_eq!(read_xmc(&path, &control)?.x, x);
 /// # Ok(())
 /// # }
 /// ```
-pub fn write_xmc(path: impl AsRef<Path>, x: &Csr, y: &Csr) -> Result<()> {
+pub fn write_xmc(path: impl AsRef<Path>, x: &Features, y: &Csr, control: &Control) -> Result<()> {
     let path = path.as_ref();
     text::check(path, x, y)?;
-    write_by_name(path, |file| {
+    write_by_name(path, control, |file| {
         writeln!(file, "{} {} {}", x.rows(), x.cols(), y.cols())?;
         text::write_rows(file, x, y, 0)
     })
@@ -130,14 +133,18 @@ mod tests {
             } else {
                 std::fs::write(&path, text).unwrap();
             }
-            let whole = read_in_windows(&path, 1, WINDOW).unwrap();
+            let whole = read_in_windows(&path, WINDOW, &Control::with_threads(1)).unwrap();
             assert_eq!(whole.x.indptr(), [0, 3, 3, 4, 6, 7]);
             assert_eq!(whole.x.indices(), [2, 4, 29, 0, 5, 6, 29]);
             assert_eq!(whole.x.values(), [1e-3, 0.5, 7.0, 1.0, 2.0, 3.0, -0.25]);
             assert_eq!(whole.y.indptr(), [0, 2, 2, 2, 3, 5]);
             assert_eq!(whole.y.indices(), [1, 3, 8, 0, 8]);
             for window in 1..80 {
-                assert_eq!(read_in_windows(&path, 2, window).unwrap(), whole, "windows of {window}");
+                assert_eq!(
+                    read_in_windows(&path, window, &Control::with_threads(2)).unwrap(),
+                    whole,
+                    "windows of {window}"
+                );
             }
         }
     }
@@ -148,7 +155,7 @@ mod tests {
         let path = folder.path().join("a.txt");
         std::fs::write(&path, "4 30 9\n1 4:0.5\n\n2 3:4\n 5:1 5:x\n 99:1\n1\n").unwrap();
         for window in 1..60 {
-            let error = read_in_windows(&path, 2, window).unwrap_err();
+            let error = read_in_windows(&path, window, &Control::with_threads(2)).unwrap_err();
             assert!(error.message().contains("a.txt, line 5: expected a number"), "{error}");
         }
     }

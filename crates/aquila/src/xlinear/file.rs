@@ -18,6 +18,7 @@
 //!
 //! Limits: 2⁶⁴ bytes; a file is mapped as a whole, so 32-bit systems end near 2 GiB.
 
+use crate::control::Control;
 use crate::error::{Error, ErrorCode, Result, fail};
 use memmap2::Mmap;
 use std::fs::File;
@@ -30,6 +31,8 @@ const MAGIC: &[u8; 8] = b"AQUILAXM";
 const FIXED: usize = 64;
 const ENTRY: usize = 32;
 const ALIGN: usize = 64;
+/// Bytes summed between two looks at whether the call is cancelled, that come from the disk first.
+const BLOCK: usize = 1 << 20;
 
 /// The kinds of sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,19 +223,29 @@ pub(crate) fn read_sections(bytes: &[u8]) -> Result<Sections> {
     }
     let sections = Sections(sections);
     let description = sections.need(Kind::Description, 0)?;
-    verify_some(bytes, &sections, |s| s.span == description)?;
+    verify_some(bytes, &sections, &Control::default(), |s| s.span == description)?;
     Ok(sections)
 }
 
 /// Compares every section with its checksum.
-pub(crate) fn verify(bytes: &[u8], sections: &Sections) -> Result<()> {
+pub(crate) fn verify(bytes: &[u8], sections: &Sections, control: &Control) -> Result<()> {
     read_sections(bytes)?;
-    verify_some(bytes, sections, |_| true)
+    verify_some(bytes, sections, control, |_| true)
 }
 
-fn verify_some(bytes: &[u8], sections: &Sections, which: impl Fn(&Section) -> bool) -> Result<()> {
+fn verify_some(
+    bytes: &[u8],
+    sections: &Sections,
+    control: &Control,
+    which: impl Fn(&Section) -> bool,
+) -> Result<()> {
     for s in sections.0.iter().filter(|s| which(s)) {
-        if crc32fast::hash(&bytes[s.span.clone()]) != s.crc {
+        let mut sum = crc32fast::Hasher::new();
+        for block in bytes[s.span.clone()].chunks(BLOCK) {
+            control.check()?;
+            sum.update(block);
+        }
+        if sum.finalize() != s.crc {
             fail!(
                 Checksum,
                 "section {} of layer {}, bytes {} to {}, differs from its checksum: the file is damaged",

@@ -143,13 +143,13 @@ impl Model {
     }
 
     /// Writes the model to a file, whole or not at all.
-    pub fn save(&self, path: &Path) -> Result<()> {
-        crate::data::write_atomically(path, |w| w.write_all(&self.bytes))
+    pub fn save(&self, path: &Path, control: &Control) -> Result<()> {
+        crate::data::write_atomically(path, control, |w| w.write_all(&self.bytes))
     }
 
     /// Compares every byte with the file's checksums.
-    pub fn verify(&self) -> Result<()> {
-        file::verify(&self.bytes, &self.sections)
+    pub fn verify(&self, control: &Control) -> Result<()> {
+        file::verify(&self.bytes, &self.sections, control)
     }
 
     /// What a user may know of it. Names are copied: see [`Model::label_name`] and [`Model::feature_name`] for single ones.
