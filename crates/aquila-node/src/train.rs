@@ -6,11 +6,10 @@ use crate::matrix::Matrix;
 use crate::params;
 use crate::tree::TreeHandle;
 use crate::xlinear::{ModelHandle, csr};
+use aquila::Features;
 use aquila::eagle::{Groups, LearnParams, learn};
 use aquila::params::Params;
-use aquila::tree::LabelTree;
 use aquila::xlinear::{self as engine, Model, TrainInputs, TrainParams, TrainReport};
-use aquila::{Csr, Features};
 use napi::Env;
 use napi::bindgen_prelude::{JsObjectValue, Object};
 use napi_derive::napi;
@@ -22,27 +21,22 @@ struct Given {
     /// Labels of rows, or of groups.
     y: Arc<Features>,
     groups: Option<Arc<Features>>,
-    tree: Option<LabelTree>,
     label_vectors: Option<Arc<Features>>,
     relevance: Option<Arc<Features>>,
     negatives: Option<Arc<Features>>,
-    label_names: Vec<String>,
-    feature_names: Vec<String>,
-    metadata: String,
+    /// The rest, without the three matrices.
+    inputs: TrainInputs,
 }
 
 impl Given {
-    /// What the engine is given beside rows and labels.
+    /// What the engine is given beside rows and labels. Copies matrices: to be called on the job's thread.
     fn inputs(&mut self) -> TrainInputs {
-        let owned = |matrix: Option<Arc<Features>>| -> Option<Csr> { matrix.map(|m| m.sparse().clone()) };
+        let owned = |matrix: Option<Arc<Features>>| matrix.map(|m| m.sparse().clone());
         TrainInputs {
-            tree: self.tree.take(),
             label_vectors: owned(self.label_vectors.take()),
             relevance: owned(self.relevance.take()),
             negatives: owned(self.negatives.take()),
-            label_names: std::mem::take(&mut self.label_names),
-            feature_names: std::mem::take(&mut self.feature_names),
-            metadata: std::mem::take(&mut self.metadata),
+            ..std::mem::take(&mut self.inputs)
         }
     }
 }
@@ -81,13 +75,10 @@ impl Lesson {
             x: x.features()?,
             y: y.features()?,
             groups: csr(groups)?,
-            tree: tree.map(|t| t.tree().clone()),
             label_vectors: csr(label_vectors)?,
             relevance: csr(relevance)?,
             negatives: csr(negatives)?,
-            label_names: Vec::new(),
-            feature_names: Vec::new(),
-            metadata: String::new(),
+            inputs: TrainInputs { tree: tree.map(|t| t.tree().clone()), ..TrainInputs::default() },
         };
         Ok(Self { given: Some(given) })
     }
@@ -95,21 +86,21 @@ impl Lesson {
     /// The next labels' names, one each.
     #[napi(catch_unwind)]
     pub fn push_label_names(&mut self, mut names: Vec<String>) -> Result<()> {
-        self.given()?.label_names.append(&mut names);
+        self.given()?.inputs.label_names.append(&mut names);
         Ok(())
     }
 
     /// The next features' names, one each.
     #[napi(catch_unwind)]
     pub fn push_feature_names(&mut self, mut names: Vec<String>) -> Result<()> {
-        self.given()?.feature_names.append(&mut names);
+        self.given()?.inputs.feature_names.append(&mut names);
         Ok(())
     }
 
     /// A JSON text to keep with the model.
     #[napi(catch_unwind)]
     pub fn set_metadata(&mut self, text: String) -> Result<()> {
-        self.given()?.metadata = text;
+        self.given()?.inputs.metadata = text;
         Ok(())
     }
 
