@@ -7,6 +7,7 @@ use aquila::data::{
 use aquila::{Control, Csr, Dense, Error};
 use proptest::prelude::*;
 use std::path::Path;
+use std::sync::LazyLock;
 
 fn small() -> Csr {
     Csr::new(3, 5, vec![0, 2, 2, 3], vec![1, 3, 0], vec![1.0, -2.5, 3.5]).unwrap()
@@ -29,19 +30,21 @@ const READERS: [Reader; 5] = [
     |path| read_npz(path, &Control::default()).err(),
 ];
 
-/// A valid small file of each format and its reader.
-fn samples(folder: &Path) -> Vec<(&'static str, Vec<u8>, Reader)> {
+/// A valid small file of each format and its reader. Made once: each is synced to the disk.
+static SAMPLES: LazyLock<Vec<(&'static str, Vec<u8>, Reader)>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
     let x = small();
     let y = Csr::new(3, 4, vec![0, 1, 1, 3], vec![2, 0, 1], vec![1.0; 3]).unwrap();
     let dense = Dense::new(2, 2, vec![1.0, 2.0, 3.0, 4.0]).unwrap();
-    let path = |name: &str| folder.join(name);
-    write_xmc(path("a.txt"), &x.clone().into(), &y, &Control::default()).unwrap();
-    write_xmc(path("a.txt.gz"), &x.clone().into(), &y, &Control::default()).unwrap();
-    write_npy(path("a.npy"), &dense, &Control::default()).unwrap();
-    write_npy(path("a.npy.gz"), &dense, &Control::default()).unwrap();
-    write_npz(path("stored.npz.gz"), &x, false, &Control::default()).unwrap();
-    write_npz(path("stored.npz"), &x, false, &Control::default()).unwrap();
-    write_npz(path("deflated.npz"), &x, true, &Control::default()).unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let control = Control::default();
+    write_xmc(path("a.txt"), &x.clone().into(), &y, &control).unwrap();
+    write_xmc(path("a.txt.gz"), &x.clone().into(), &y, &control).unwrap();
+    write_npy(path("a.npy"), &dense, &control).unwrap();
+    write_npy(path("a.npy.gz"), &dense, &control).unwrap();
+    write_npz(path("stored.npz.gz"), &x, false, &control).unwrap();
+    write_npz(path("stored.npz"), &x, false, &control).unwrap();
+    write_npz(path("deflated.npz"), &x, true, &control).unwrap();
     let names = [
         ("a.txt", 0),
         ("a.txt.gz", 0),
@@ -55,6 +58,12 @@ fn samples(folder: &Path) -> Vec<(&'static str, Vec<u8>, Reader)> {
         .chain([("stored.npz.gz", 4)])
         .map(|(name, reader)| (name, std::fs::read(path(name)).unwrap(), READERS[reader]))
         .collect()
+});
+
+/// Writes a new file: where an old one is written over, some file systems wait for the disk.
+fn put(path: &Path, bytes: &[u8]) {
+    let _ = std::fs::remove_file(path);
+    std::fs::write(path, bytes).unwrap();
 }
 
 fn names_the_file(error: Option<Error>, path: &Path) {
@@ -66,13 +75,13 @@ fn names_the_file(error: Option<Error>, path: &Path) {
 #[test]
 fn files_cut_at_every_byte() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, bytes, read) in samples(folder.path()) {
+    for (name, bytes, read) in SAMPLES.iter() {
         let path = folder.path().join(format!("cut-{name}"));
         for end in 0..bytes.len() {
-            std::fs::write(&path, &bytes[..end]).unwrap();
+            put(&path, &bytes[..end]);
             let error = read(&path);
             // The beginning of a last row may be a row as well.
-            let text = name == "a.txt" && bytes.len() - end <= "0,1 0:3.5".len();
+            let text = *name == "a.txt" && bytes.len() - end <= "0,1 0:3.5".len();
             assert!(text || error.is_some(), "{name} of {} bytes was read when cut to {end}", bytes.len());
             names_the_file(error, &path);
         }
@@ -82,13 +91,13 @@ fn files_cut_at_every_byte() {
 #[test]
 fn files_with_any_byte_changed() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, bytes, read) in samples(folder.path()) {
+    for (name, bytes, read) in SAMPLES.iter() {
         let path = folder.path().join(format!("changed-{name}"));
         for at in 0..bytes.len() {
             for change in [1, 0x80, 0xff] {
                 let mut changed = bytes.clone();
                 changed[at] ^= change;
-                std::fs::write(&path, &changed).unwrap();
+                put(&path, &changed);
                 names_the_file(read(&path), &path);
                 if name.contains("npz")
                     && let Ok(matrix) = read_npz(&path, &Control::default())
@@ -134,7 +143,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0u8..3), 1..8),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let (name, mut bytes, read) = samples(folder.path()).swap_remove(sample);
+        let (name, mut bytes, read) = SAMPLES[sample].clone();
         for (at, byte, how) in changes {
             let at = at.index(bytes.len());
             match how {
