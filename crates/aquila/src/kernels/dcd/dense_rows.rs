@@ -1,0 +1,109 @@
+//! What the rows of a node have in a dense block: floats, pairs of halves, or products of rows with rows.
+
+/// Rows of a dense block: any of them, where they stand.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DenseRows<'a> {
+    values: Values<'a>,
+    cols: usize,
+    places: &'a [u32],
+}
+
+/// What stands in a block.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Values<'a> {
+    /// Floats.
+    Floats(&'a [f32]),
+    /// Pairs of halves.
+    Halves(&'a [u32]),
+    /// Products of rows with rows.
+    Products(&'a [f32]),
+}
+
+impl Default for Values<'_> {
+    fn default() -> Self {
+        Self::Floats(&[])
+    }
+}
+
+impl<'a> DenseRows<'a> {
+    /// Takes a block of so many columns and the places of the node's rows in it; with no columns there is no block.
+    ///
+    /// # Panics
+    /// If a place is beyond the block.
+    pub fn new(values: &'a [f32], cols: usize, places: &'a [u32]) -> Self {
+        Self::of(Values::Floats(values), values.len(), cols, places)
+    }
+
+    /// The same for a block in pairs of halves. Weights are f32; they are rounded to halves for margins alone.
+    ///
+    /// # Panics
+    /// If a place is beyond the block.
+    pub fn halves(pairs: &'a [u32], cols: usize, places: &'a [u32]) -> Self {
+        Self::of(Values::Halves(pairs), pairs.len(), cols, places)
+    }
+
+    /// The same for products of the node's rows with each other, as many columns as rows or more: a row's weights are
+    /// its signed duals.
+    pub(in crate::kernels) fn products(products: &'a [f32], cols: usize, places: &'a [u32]) -> Self {
+        assert!(places.len() <= cols);
+        Self::of(Values::Products(products), products.len(), cols, places)
+    }
+
+    fn of(values: Values<'a>, len: usize, cols: usize, places: &'a [u32]) -> Self {
+        if cols == 0 {
+            return Self::default();
+        }
+        let rows = Self { values, cols, places };
+        assert!(places.iter().all(|i| (*i as usize + 1) * rows.steps() <= len));
+        rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.places.len()
+    }
+
+    /// What the values are.
+    pub(super) fn values(&self) -> Values<'a> {
+        self.values
+    }
+
+    /// Number of floats or pairs of a row.
+    #[inline(always)]
+    pub(in crate::kernels) fn steps(&self) -> usize {
+        match self.values {
+            Values::Floats(_) | Values::Products(_) => self.cols,
+            Values::Halves(_) => self.cols.div_ceil(2),
+        }
+    }
+
+    /// Whether values are pairs of halves.
+    pub(in crate::kernels) fn paired(&self) -> bool {
+        matches!(self.values, Values::Halves(_))
+    }
+
+    /// A row's floats, or the bits of its pairs.
+    pub(in crate::kernels) fn row(&self, i: usize) -> impl Iterator<Item = f32> + 'a {
+        let span = self.places[i] as usize * self.steps()..(self.places[i] as usize + 1) * self.steps();
+        let (floats, pairs) = match self.values {
+            Values::Floats(values) | Values::Products(values) => (&values[span], &[][..]),
+            Values::Halves(pairs) => (&[][..], &pairs[span]),
+        };
+        floats.iter().copied().chain(pairs.iter().map(|p| f32::from_bits(*p)))
+    }
+
+    /// Where a row's floats, or pairs, begin.
+    #[inline(always)]
+    pub(in crate::kernels) fn at(&self, i: usize) -> *const f32 {
+        let values = match self.values {
+            Values::Floats(values) | Values::Products(values) => values.as_ptr(),
+            Values::Halves(pairs) => pairs.as_ptr().cast(),
+        };
+        values.wrapping_add(self.places[i] as usize * self.steps())
+    }
+}

@@ -1,0 +1,136 @@
+//! One pass over the rows of a problem, whatever the loss and the way through the rows.
+
+use super::dense_rows::Values;
+use super::hinge::Hinge;
+use super::logistic::Logistic;
+use super::row_by_row::RowByRow;
+use super::{DualLoss, MOST, Rows, Rule, Siblings, Step};
+use crate::kernels::lanes::{Lanes, dispatch};
+use crate::kernels::tiles::Tiled;
+use crate::kernels::{Isa, prefetch_line};
+
+/// What a block of siblings is to learn from.
+#[derive(Debug, Clone, Copy)]
+pub struct Problem<'a> {
+    /// The node's rows.
+    pub rows: Rows<'a>,
+    /// For each row a bit for each lane whose label the row has.
+    pub positives: &'a [u32],
+    /// Where given, one factor on the cost of each row's lanes.
+    pub relevance: Option<&'a [f32]>,
+    /// The constants.
+    pub step: Step,
+}
+
+/// Largest and smallest projected gradient that a pass met, by lane.
+#[derive(Debug, Clone, Copy)]
+pub struct Gap {
+    /// The largest.
+    pub max: [f32; MOST],
+    /// The smallest.
+    pub min: [f32; MOST],
+}
+
+/// One pass over the rows in this order. Lanes outside `active` stay as they are.
+pub fn pass(isa: Isa, problem: &Problem<'_>, order: &[u32], state: &mut Siblings, active: u32) -> Gap {
+    let (n, width) = (problem.rows.len(), state.width());
+    let (steps, paired) = (problem.rows.dense.steps(), problem.rows.dense.paired());
+    assert!(problem.positives.len() == n && order.iter().all(|i| (*i as usize) < n));
+    assert!(
+        state.w.len() == problem.rows.cols() * width
+            && state.alpha.len() == n * width
+            && state.resting.len() == n
+            && state.panel.len() == steps * width * if paired { 2 } else { 1 }
+            && (!paired || state.rounded.len() == steps * width)
+    );
+    assert!(problem.relevance.is_none_or(|r| r.len() == n * width));
+    let args = Args { problem, rows: problem.rows, order, state, active };
+    match problem.step.loss {
+        DualLoss::Logistic => run::<Logistic>(isa, width, args),
+        DualLoss::Hinge => run::<Hinge<false>>(isa, width, args),
+        DualLoss::SquaredHinge => run::<Hinge<true>>(isa, width, args),
+    }
+}
+
+fn run<R: Rule>(isa: Isa, width: usize, args: Args<'_>) -> Gap {
+    match args.rows.dense.values() {
+        _ if args.rows.dense.cols() == 0 => dispatch(isa, width, RowByRow::<R>::new(args)),
+        Values::Floats(_) => dispatch(isa, width, Tiled::<R, false, false>::new(args)),
+        Values::Halves(_) => dispatch(isa, width, Tiled::<R, true, false>::new(args)),
+        Values::Products(_) => dispatch(isa, width, Tiled::<R, false, true>::new(args)),
+    }
+}
+
+/// What a pass works on.
+pub(in crate::kernels) struct Args<'a> {
+    pub problem: &'a Problem<'a>,
+    pub rows: Rows<'a>,
+    pub order: &'a [u32],
+    pub state: &'a mut Siblings,
+    pub active: u32,
+}
+
+/// Problems of fewer rows look at every row in every pass.
+pub(in crate::kernels) const MANY_ROWS: usize = 128;
+
+/// How many rows ahead of the current one are asked from memory: in random order no hardware prefetcher helps.
+const AHEAD: usize = 2;
+
+impl Args<'_> {
+    /// Asks the caches for a row that will be needed soon.
+    #[inline(always)]
+    pub fn prefetch(&self, k: usize, lanes: usize) {
+        if let Some(&i) = self.order.get(k + AHEAD) {
+            self.prefetch_row(i as usize, lanes);
+        }
+    }
+
+    /// Asks the caches for a row's entries and duals.
+    #[inline(always)]
+    pub fn prefetch_row(&self, i: usize, lanes: usize) {
+        let span = self.rows.spans[i];
+        let mut j = span.begin;
+        while j < span.end {
+            prefetch_line(self.rows.entries.idx.as_ptr().wrapping_add(j));
+            prefetch_line(self.rows.entries.val.as_ptr().wrapping_add(j));
+            j += 16;
+        }
+        prefetch_line(self.state.alpha.as_ptr().wrapping_add(i * lanes));
+    }
+
+    /// `w·x_i` of every lane.
+    ///
+    /// # Safety
+    /// `i` is a row of `rows`, the state was reset for these rows and `V::N` lanes.
+    #[inline(always)]
+    pub unsafe fn margins<V: Lanes>(&self, i: usize) -> V {
+        // SAFETY: the caller's.
+        unsafe { self.rows.margins::<V>(self.state.w.as_ptr(), i) }
+    }
+
+    /// `w += d·x_i`.
+    ///
+    /// # Safety
+    /// As [`Args::margins`].
+    #[inline(always)]
+    pub unsafe fn add_row<V: Lanes>(&mut self, i: usize, d: V) {
+        // SAFETY: the caller's.
+        unsafe { self.rows.add_row::<V>(self.state.w.as_mut_ptr(), i, d) }
+    }
+
+    /// The cost of row `i` in every lane.
+    ///
+    /// # Safety
+    /// As [`Args::margins`].
+    #[inline(always)]
+    pub unsafe fn costs<V: Lanes>(&self, i: usize, cp: V, cn: V) -> V {
+        // SAFETY: `pass` checked the length of `relevance`.
+        unsafe {
+            let c = V::select(*self.problem.positives.get_unchecked(i), cp, cn);
+            match self.problem.relevance {
+                None => c,
+                Some(r) => c.mul(V::load(r.as_ptr().add(i * V::N))),
+            }
+        }
+    }
+}
