@@ -18,6 +18,11 @@ use super::halves;
 use super::lanes::{Lanes, Work};
 use std::marker::PhantomData;
 
+/// Sparse weights of more bytes than half of what the second cache of a common processor holds are asked from memory,
+/// a row's while the row before it is stepped on: sums with the block leave memory idle. (Asked for a tile ahead they
+/// pass through the nearest cache before they are needed.)
+const NEAR: usize = 512 << 10;
+
 /// Most rows of a tile.
 pub(super) const MOST_ROWS: usize = 8;
 
@@ -42,6 +47,7 @@ impl<R: Rule, const HALVES: bool, const PRODUCTS: bool> Work for Tiled<'_, R, HA
     unsafe fn run<V: Lanes>(self) -> Gap {
         let Self { mut args, .. } = self;
         let (order, cols) = (args.order, args.rows.dense.steps());
+        let far = args.state.w.len() * size_of::<f32>() > NEAR;
         // SAFETY: `pass` checked every length, that `order` names rows and that the panel has `cols` lines of lanes;
         // `DenseRows::new` that each row has `cols` values at its place. `V` is the dispatcher's.
         unsafe {
@@ -65,6 +71,9 @@ impl<R: Rule, const HALVES: bool, const PRODUCTS: bool> Work for Tiled<'_, R, HA
                 let later = order
                     .get_unchecked((next + V::TILE).min(order.len())..order.len().min(next + 2 * V::TILE));
                 let ahead = Ahead { args: &args, coming, later, lines: cols.div_ceil(LINE) };
+                if far && n > 0 {
+                    args.prefetch_weights::<V>(rows[0]);
+                }
                 let mut margins = [V::splat(0.0); MOST_ROWS];
                 let weights = if HALVES { args.state.rounded.as_ptr() } else { args.state.panel.as_ptr() };
                 products::<V, HALVES>(weights, cols, &at[..n], &ahead, &mut margins);
@@ -74,6 +83,9 @@ impl<R: Rule, const HALVES: bool, const PRODUCTS: bool> Work for Tiled<'_, R, HA
                     ([(0, std::ptr::null()); MOST_ROWS], [V::splat(0.0); MOST_ROWS]);
                 for r in 0..n {
                     let i = rows[r];
+                    if far && r + 1 < n {
+                        args.prefetch_weights::<V>(rows[r + 1]);
+                    }
                     let ready = R::ready(&pass, &args, i);
                     let mut dense = margins[r];
                     for (x, step) in movers.iter().zip(&steps).take(moved) {
@@ -112,8 +124,7 @@ impl<R: Rule, const HALVES: bool, const PRODUCTS: bool> Work for Tiled<'_, R, HA
 const LINE: usize = 16;
 
 /// What will be needed soon, asked from memory bit by bit while margins are summed: asked for at once, it would be
-/// more than a core can have under way, and all would wait. (Sparse weights are better not asked for: they pass through
-/// the nearest cache before they are needed.)
+/// more than a core can have under way, and all would wait.
 struct Ahead<'a, 'b> {
     args: &'a Args<'b>,
     /// The rows of the next tile.

@@ -73,6 +73,9 @@ pub(in crate::kernels) struct Args<'a> {
 /// Problems of fewer rows look at every row in every pass.
 pub(in crate::kernels) const MANY_ROWS: usize = 128;
 
+/// Floats of a cache line.
+const LINE: usize = 16;
+
 /// How many rows ahead of the current one are asked from memory: in random order no hardware prefetcher helps.
 const AHEAD: usize = 2;
 
@@ -96,6 +99,20 @@ impl Args<'_> {
             j += 16;
         }
         prefetch_line(self.state.alpha.as_ptr().wrapping_add(i * lanes));
+    }
+
+    /// Asks the caches for a row's sparse weights.
+    ///
+    /// # Safety
+    /// As [`Args::margins`].
+    #[inline(always)]
+    pub unsafe fn prefetch_weights<V: Lanes>(&self, i: usize) {
+        // SAFETY: the caller's; `Rows::new` checked the spans.
+        let (idx, _) = unsafe { self.rows.entries_of(i) };
+        for j in idx {
+            let at = self.state.w.as_ptr().wrapping_add(*j as usize * V::N);
+            (0..V::N).step_by(LINE).for_each(|lane| prefetch_line(at.wrapping_add(lane)));
+        }
     }
 
     /// `w·x_i` of every lane.

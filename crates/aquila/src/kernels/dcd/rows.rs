@@ -96,6 +96,19 @@ impl<'a> Rows<'a> {
         self.spans.iter().map(|s| s.end - s.begin).sum::<usize>() < self.len() * self.dense.cols()
     }
 
+    /// The ids and values of a row's entries.
+    ///
+    /// # Safety
+    /// `i` is a row.
+    #[inline(always)]
+    pub(super) unsafe fn entries_of(&self, i: usize) -> (&'a [u32], &'a [f32]) {
+        // SAFETY: `Rows::new` checked that spans lie within the entries.
+        unsafe {
+            let Span { begin, end, .. } = *self.spans.get_unchecked(i);
+            (self.entries.idx.get_unchecked(begin..end), self.entries.val.get_unchecked(begin..end))
+        }
+    }
+
     /// `w·x_i` of every lane, the sparse part alone, summed in several streams so that additions need not wait for each other.
     ///
     /// # Safety
