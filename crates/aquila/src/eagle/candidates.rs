@@ -8,6 +8,7 @@ use super::groups::{Groups, sum_rows};
 use crate::control::Control;
 use crate::data::Csr;
 use crate::error::{Result, fail};
+use crate::xlinear::Lists;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -22,8 +23,9 @@ pub(super) struct Candidates<'a> {
     memberships: Csr,
     /// For each membership, sample by sample, which of the group's members the sample is.
     nth: Vec<u32>,
-    /// Samples × labels: the labels of a sample's groups.
-    by_sample: Csr,
+    /// Where each sample's pairs begin, and their labels.
+    starts: Vec<usize>,
+    labels: Vec<u32>,
     /// Where each group's seats begin: it has one for each of its samples and labels, sample by sample.
     seats: Vec<usize>,
     /// How many pairs each label has.
@@ -39,15 +41,8 @@ impl<'a> Candidates<'a> {
         let bags = sum_rows(each.chunks(1), bags, |_| 1.0, control)?;
         let memberships = groups.memberships();
         control.check()?;
-        let by_sample = sum_rows(memberships.iter_rows().map(|of| of.indices), &bags, |_| 1.0, control)?;
-        let nnz = by_sample.nnz();
-        if nnz > u32::MAX as usize {
-            fail!(
-                InvalidArgument,
-                "samples and the labels of their groups make {nnz} pairs, more than {}: make groups smaller",
-                u32::MAX
-            );
-        }
+        let (starts, labels) = labels_of_samples(&memberships, &bags)?;
+        control.check()?;
         let mut next = memberships.indptr().to_vec();
         let (mut nth, mut seats) = (vec![0; memberships.nnz()], vec![0]);
         for j in 0..groups.len() {
@@ -59,13 +54,13 @@ impl<'a> Candidates<'a> {
             seats.push(seats[j] + groups.members(j).len() * bags.row(j).len());
         }
         let mut counts = vec![0; bags.cols()];
-        by_sample.indices().iter().for_each(|k| counts[*k as usize] += 1);
-        Ok(Self { groups, bags, memberships, nth, by_sample, seats, counts })
+        labels.iter().for_each(|k| counts[*k as usize] += 1);
+        Ok(Self { groups, bags, memberships, nth, starts, labels, seats, counts })
     }
 
     /// Number of pairs.
     pub fn len(&self) -> usize {
-        self.by_sample.nnz()
+        self.labels.len()
     }
 
     /// Number of labels.
@@ -75,12 +70,12 @@ impl<'a> Candidates<'a> {
 
     /// Number of samples.
     pub fn rows(&self) -> usize {
-        self.by_sample.rows()
+        self.starts.len() - 1
     }
 
-    /// Samples × labels: the labels of a sample's groups.
-    pub fn by_sample(&self) -> &Csr {
-        &self.by_sample
+    /// The labels of each sample's groups.
+    pub fn lists(&self) -> Lists<'_> {
+        (&self.starts, &self.labels)
     }
 
     /// Groups × labels: the segments.
@@ -90,12 +85,12 @@ impl<'a> Candidates<'a> {
 
     /// The labels of a sample's groups.
     pub fn labels_of(&self, i: usize) -> &[u32] {
-        self.by_sample.row(i).indices
+        &self.labels[self.span(i)]
     }
 
     /// The pairs of a sample.
     pub fn span(&self, i: usize) -> Range<usize> {
-        self.by_sample.indptr()[i]..self.by_sample.indptr()[i + 1]
+        self.starts[i]..self.starts[i + 1]
     }
 
     /// How many pairs each label has.
@@ -188,15 +183,13 @@ impl<'a> Candidates<'a> {
         of: &mut [f32],
         each: impl Fn(Range<usize>, &mut [f32], &mut [[f64; N]]) + Sync,
     ) -> Vec<[f64; N]> {
-        let rows = |part: usize| self.rows() * part / PARTS..self.rows() * (part + 1) / PARTS;
-        let pairs =
-            |rows: Range<usize>| self.by_sample.indptr()[rows.end] - self.by_sample.indptr()[rows.start];
-        let sums: Vec<_> = parts(of, (0..PARTS).map(|part| pairs(rows(part))))
+        let pairs = |rows: Range<usize>| self.starts[rows.end] - self.starts[rows.start];
+        let sums: Vec<_> = parts(of, (0..PARTS).map(|part| pairs(self.part(part))))
             .into_par_iter()
             .enumerate()
             .map(|(part, of)| {
                 let mut sums = vec![[0.0; N]; self.labels()];
-                each(rows(part), of, &mut sums);
+                each(self.part(part), of, &mut sums);
                 sums
             })
             .collect();
@@ -222,30 +215,101 @@ impl<'a> Candidates<'a> {
                 }
             }
         });
-        let rows = |i: usize| {
-            let (span, labels) = (self.span(i), self.labels_of(i));
-            let mut kept: Vec<f32> = likely[span.clone()].iter().map(|p| f32::from(*p >= least)).collect();
+        self.gather(|kept: &mut Vec<f32>, i, indices, values| {
+            let of_row = &likely[self.span(i)];
+            kept.clear();
+            kept.extend(of_row.iter().map(|p| f32::from(*p >= least)));
             for (j, _) in self.seats_of(i) {
-                self.lower(i, j, &best[self.segments_of(j)], &mut kept, |kept, best| {
+                self.lower(i, j, &best[self.segments_of(j)], kept, |kept, best| {
                     *kept = if best == i as u32 { 1.0 } else { *kept };
                 });
             }
-            let kept = labels.iter().zip(&likely[span]).zip(kept).filter(|(_, kept)| *kept > 0.0);
-            kept.map(|((k, p), _)| (*k, p.max(LEAST))).collect::<Vec<_>>()
-        };
-        let rows: Vec<Vec<(u32, f32)>> = (0..self.rows()).into_par_iter().map(rows).collect();
-        let mut indptr = vec![0];
-        indptr.extend(rows.iter().scan(0, |end, row| {
-            *end += row.len();
-            Some(*end)
-        }));
-        let (indices, values) = rows.into_iter().flatten().unzip();
+            for ((k, p), _) in self.labels_of(i).iter().zip(of_row).zip(kept).filter(|(_, kept)| **kept > 0.0)
+            {
+                indices.push(*k);
+                values.push(p.max(LEAST));
+            }
+        })
+    }
+
+    /// The matrix samples × labels to which `each` adds a sample's labels, which ascend, and their values.
+    pub fn gather<S: Default>(
+        &self,
+        each: impl Fn(&mut S, usize, &mut Vec<u32>, &mut Vec<f32>) + Sync,
+    ) -> Csr {
+        let parts: Vec<_> = (0..PARTS)
+            .into_par_iter()
+            .map(|part| {
+                let (mut scratch, mut ends) = (S::default(), Vec::new());
+                let (mut indices, mut values) = (Vec::new(), Vec::new());
+                for i in self.part(part) {
+                    each(&mut scratch, i, &mut indices, &mut values);
+                    ends.push(indices.len());
+                }
+                (ends, indices, values)
+            })
+            .collect();
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for (ends, of_part, with) in parts {
+            indptr.extend(ends.iter().map(|end| indices.len() + end));
+            indices.extend(of_part);
+            values.extend(with);
+        }
         Csr::trusted(self.rows(), self.labels(), indptr, indices, values)
+    }
+
+    /// The samples of one of the parts that are worked on side by side.
+    fn part(&self, part: usize) -> Range<usize> {
+        self.rows() * part / PARTS..self.rows() * (part + 1) / PARTS
     }
 }
 
 /// Least confidence of a pair that is chosen: an entry of 0 would be no label.
 const LEAST: f32 = 0.01;
+
+/// Where the labels of each sample's groups begin, and these labels.
+fn labels_of_samples(memberships: &Csr, bags: &Csr) -> Result<(Vec<usize>, Vec<u32>)> {
+    let join = |i: usize, joined: &mut Vec<u32>| {
+        joined.clear();
+        let groups = memberships.row(i).indices;
+        groups.iter().for_each(|j| joined.extend_from_slice(bags.row(*j as usize).indices));
+        if groups.len() > 1 {
+            joined.sort_unstable();
+            joined.dedup();
+        }
+    };
+    let samples = (0..memberships.rows()).into_par_iter();
+    let count = |joined: &mut Vec<u32>, i| {
+        join(i, joined);
+        joined.len()
+    };
+    let counts: Vec<usize> = samples.map_init(Vec::new, count).collect();
+    let mut starts = vec![0];
+    starts.extend(counts.iter().scan(0, |end, n| {
+        *end += n;
+        Some(*end)
+    }));
+    let all = starts[counts.len()];
+    if all > u32::MAX as usize {
+        fail!(
+            InvalidArgument,
+            "samples and the labels of their groups make {all} pairs, more than {}: make groups smaller",
+            u32::MAX
+        );
+    }
+    let mut labels = filled(0, all);
+    let rows = parts(&mut labels, counts.into_iter());
+    rows.into_par_iter().enumerate().for_each_init(Vec::new, |joined, (i, row)| {
+        join(i, joined);
+        row.copy_from_slice(joined);
+    });
+    Ok((starts, labels))
+}
+
+/// So many values, written by all threads: to take memory into use costs more than to fill it.
+pub(super) fn filled<T: Copy + Send + Sync>(value: T, count: usize) -> Vec<T> {
+    rayon::iter::repeat_n(value, count).collect()
+}
 
 /// Cuts a slice into parts of these sizes.
 pub(super) fn parts<T>(mut of: &mut [T], sizes: impl Iterator<Item = usize>) -> Vec<&mut [T]> {

@@ -12,7 +12,7 @@
 //! The source is our own. Cost: twice the sum over samples of their candidates squared, in vector steps over a table's
 //! labels, and the sum over tables of their labels squared; no matrix of labels × labels is kept.
 
-use super::candidates::{Candidates, parts};
+use super::candidates::{Candidates, filled, parts};
 use super::groups::Groups;
 use crate::control::Control;
 use crate::error::Result;
@@ -105,35 +105,16 @@ impl<'a> Company<'a> {
 
     /// What the other labels of its sample say of each pair, given how likely pairs are.
     pub fn says(&self, likely: &[f32], control: &Control) -> Result<Vec<f32>> {
-        let mut apart = self.apart(likely);
-        let halves = self.halves();
-        let squares = self.pairs.tally(&mut apart, |rows, mut apart, sums: &mut [[f64; 2]]| {
-            for i in rows {
-                let (of_row, rest) = std::mem::take(&mut apart).split_at_mut(self.pairs.span(i).len());
-                apart = rest;
-                for (k, d) in self.pairs.labels_of(i).iter().zip(of_row) {
-                    sums[*k as usize][usize::from(halves[i])] += f64::from(*d * *d);
-                }
-            }
-        });
+        let (apart, squares) = self.apart(likely);
         let scales: [Vec<f32>; 2] =
             [0, 1].map(|half| squares.iter().map(|s| 1.0 / (s[half] as f32 + DOUBT).sqrt()).collect());
-        let mut by_table = vec![0f32; apart.len()];
-        let spans =
-            parts(&mut by_table, self.tables.iter().map(|t| t.samples.len() * self.labels_of(t).len()));
-        spans.into_par_iter().zip(&self.tables).for_each(|(to, table)| {
-            let rows = self.samples[table.samples.clone()].iter();
-            for (to, i) in to.chunks_mut(self.labels_of(table).len()).zip(rows) {
-                to.copy_from_slice(&apart[self.pairs.span(*i as usize)]);
-            }
-        });
-        let mut said = vec![0f32; apart.len()];
+        let mut said = filled(0.0, apart.len());
         let spans = |k: usize| self.begins[self.starts[k + 1]] - self.begins[self.starts[k]];
         parts(&mut said, (0..self.pairs.labels()).map(spans)).into_par_iter().enumerate().try_for_each_init(
             || Shared { sums: [0, 1].map(|_| vec![0.0; self.pairs.labels()]), row: Vec::new() },
             |shared, (k, said)| {
                 control.check()?;
-                self.of_label(k, &by_table, &scales, shared, said);
+                self.of_label(k, &apart, &scales, shared, said);
                 Ok(())
             },
         )?;
@@ -191,15 +172,6 @@ impl<'a> Company<'a> {
         self.pairs.labels_of(self.samples[table.samples.start] as usize)
     }
 
-    /// Which half of the groups each sample's first group is of.
-    fn halves(&self) -> Vec<u8> {
-        let mut halves = vec![0; self.pairs.rows()];
-        for table in &self.tables {
-            self.samples[table.samples.clone()].iter().for_each(|i| halves[*i as usize] = table.half as u8);
-        }
-        halves
-    }
-
     /// Brings what stands by label, table and sample to its pairs.
     fn scatter(&self, from: &[f32], to: &mut [f32]) {
         let mut place = vec![(0u32, 0u32); self.pairs.rows()];
@@ -216,8 +188,9 @@ impl<'a> Company<'a> {
         });
     }
 
-    /// How far each pair is from the mean of its group, or of its groups' means.
-    fn apart(&self, likely: &[f32]) -> Vec<f32> {
+    /// How far each pair is from the mean of its group, or of its groups' means, by table; and for each label and half of
+    /// the groups the sum of its squares.
+    fn apart(&self, likely: &[f32]) -> (Vec<f32>, Vec<[f64; 2]>) {
         let pairs = self.pairs;
         let mut means = vec![0f32; pairs.segments()];
         pairs.by_bag(&mut means).into_par_iter().enumerate().for_each_init(Vec::new, |own, (j, means)| {
@@ -229,25 +202,40 @@ impl<'a> Company<'a> {
                 means.iter_mut().zip(&*own).for_each(|(mean, p)| *mean += share * p);
             }
         });
-        let mut apart = likely.to_vec();
-        pairs.by_row(&mut apart).into_par_iter().enumerate().for_each_init(
-            || (Vec::new(), Vec::new()),
-            |(sums, counts), (i, apart)| {
-                for of in [&mut *sums, counts] {
-                    of.clear();
-                    of.resize(apart.len(), 0.0);
-                }
-                for (j, _) in pairs.seats_of(i) {
-                    let means = &means[pairs.segments_of(j)];
-                    pairs.lower(i, j, means, sums, |sum, mean| *sum += mean);
-                    pairs.lower(i, j, means, counts, |count, _| *count += 1.0);
-                }
-                for ((d, sum), count) in apart.iter_mut().zip(&*sums).zip(&*counts) {
-                    *d -= sum / count;
+        let mut apart = filled(0.0, pairs.len());
+        let mut of_tables = vec![0f64; self.by_label.len()];
+        let spans = parts(&mut apart, self.tables.iter().map(|t| t.samples.len() * self.labels_of(t).len()));
+        let squares = parts(&mut of_tables, self.tables.iter().map(|t| self.labels_of(t).len()));
+        let tables = self.tables.par_iter().zip(spans).zip(squares);
+        tables.for_each_init(
+            || [Vec::new(), Vec::new()],
+            |[sums, counts], ((table, apart), squares)| {
+                let n = self.labels_of(table).len();
+                for (apart, i) in apart.chunks_exact_mut(n).zip(&self.samples[table.samples.clone()]) {
+                    let i = *i as usize;
+                    for of in [&mut *sums, counts] {
+                        of.clear();
+                        of.resize(n, 0f32);
+                    }
+                    for (j, _) in pairs.seats_of(i) {
+                        let means = &means[pairs.segments_of(j)];
+                        pairs.lower(i, j, means, sums, |sum, mean| *sum += mean);
+                        pairs.lower(i, j, means, counts, |count, _| *count += 1.0);
+                    }
+                    let of_groups = sums.iter().zip(&*counts).map(|(sum, count)| sum / count);
+                    for ((d, p), mean) in apart.iter_mut().zip(&likely[pairs.span(i)]).zip(of_groups) {
+                        *d = p - mean;
+                    }
+                    for (square, d) in squares.iter_mut().zip(&*apart) {
+                        *square += f64::from(*d * *d);
+                    }
                 }
             },
         );
-        apart
+        let mut squares = vec![[0f64; 2]; pairs.labels()];
+        let labels = self.tables.iter().flat_map(|t| self.labels_of(t).iter().map(|k| (*k as usize, t.half)));
+        labels.zip(of_tables).for_each(|((k, half), square)| squares[k][half] += square);
+        (apart, squares)
     }
 }
 

@@ -16,7 +16,7 @@
 //!
 //! The source is our own. Cost: five sweeps, each once through the pairs by group and once by sample.
 
-use super::candidates::Candidates;
+use super::candidates::{Candidates, filled};
 use super::groups::Groups;
 use crate::control::Control;
 use crate::data::Csr;
@@ -98,6 +98,9 @@ pub(super) struct Posterior<'a> {
     bias: Vec<f32>,
     /// What its segment tells a pair: for each seat the factor of its odds.
     told: Vec<f32>,
+    /// The odds of pairs by their own evidence, and with all messages; at last their probabilities.
+    own: Vec<f32>,
+    all: Vec<f32>,
 }
 
 impl<'a> Posterior<'a> {
@@ -111,35 +114,38 @@ impl<'a> Posterior<'a> {
             pairs,
             rates,
             bias: rates.expected.iter().zip(pairs.counts()).map(odds).collect(),
-            told: vec![1.0; pairs.seats()],
+            told: filled(1.0, pairs.seats()),
+            own: filled(0.0, pairs.len()),
+            all: filled(0.0, pairs.len()),
         }
     }
 
-    /// The probability of each pair. Bias and messages start from where the last call left them.
-    pub fn of(&mut self, evidence: &[f32], control: &Control) -> Result<Vec<f32>> {
-        let pairs = self.pairs;
+    /// The probability of each pair as the last call left it.
+    pub fn likely(&self) -> &[f32] {
+        &self.all
+    }
+
+    /// Finds the probability of each pair. Bias and messages start from where the last call left them.
+    pub fn of(&mut self, evidence: &[f32], control: &Control) -> Result<()> {
         let isa = Isa::detect();
-        let mut own = vec![0f32; pairs.len()];
-        let parts = own.par_chunks_mut(PART).zip(evidence.par_chunks(PART));
+        let parts = self.own.par_chunks_mut(PART).zip(evidence.par_chunks(PART));
         parts.for_each(|(own, evidence)| odds::odds_of(isa, evidence, CERTAIN, own));
-        let mut all = vec![0f32; pairs.len()];
         for _ in 0..SWEEPS {
             control.check()?;
-            let have = self.samples(&own, &mut all, false, control);
+            let have = self.samples(false, control);
             for ((bias, expected), [have]) in self.bias.iter_mut().zip(&self.rates.expected).zip(have) {
                 let step = GAIN * (expected / have.max(1e-9)).max(1e-9).ln() as f32;
                 *bias = (*bias * step.clamp(-STEP, STEP).exp()).clamp(1.0 / FAR, FAR);
             }
-            self.segments(&all, control);
+            self.segments(control);
         }
-        self.samples(&own, &mut all, true, control);
-        control.check()?;
-        Ok(all)
+        self.samples(true, control);
+        control.check()
     }
 
     /// Segments tell their pairs, by the odds of all.
-    fn segments(&mut self, all: &[f32], control: &Control) {
-        let (isa, Self { pairs, bias, told, .. }) = (Isa::detect(), self);
+    fn segments(&mut self, control: &Control) {
+        let (isa, Self { pairs, bias, told, all, .. }) = (Isa::detect(), self);
         let work = pairs.by_group(told).into_par_iter().enumerate();
         work.for_each_init(Vec::new, |memory, (j, told)| {
             let (members, bag) = (pairs.members(j), pairs.bag(j));
@@ -162,8 +168,8 @@ impl<'a> Posterior<'a> {
 
     /// Samples tell their pairs likewise, and `all` becomes the odds of each pair but for its label's bias, or the `last`
     /// time its probability. Returns the expected number of samples of each label.
-    fn samples(&self, own: &[f32], all: &mut [f32], last: bool, control: &Control) -> Vec<[f64; 1]> {
-        let (isa, Self { pairs, bias, told, .. }) = (Isa::detect(), self);
+    fn samples(&mut self, last: bool, control: &Control) -> Vec<[f64; 1]> {
+        let (isa, Self { pairs, bias, told, own, all, .. }) = (Isa::detect(), self);
         pairs.tally(all, |rows, mut all, sums| {
             let (mut shift, mut likely) = (Vec::new(), Vec::new());
             for i in rows {
@@ -226,12 +232,13 @@ mod tests {
     fn posterior(pairs: &Candidates<'_>, rates: &Rates, evidence: &[f32]) -> Vec<f32> {
         let mut posterior = Posterior::new(pairs, rates);
         posterior.of(evidence, &Control::default()).unwrap();
-        posterior.of(evidence, &Control::default()).unwrap()
+        posterior.of(evidence, &Control::default()).unwrap();
+        posterior.likely().to_vec()
     }
 
     /// What is known of each pair of a label.
     fn of_label(pairs: &Candidates<'_>, p: &[f32], k: u32) -> Vec<f64> {
-        let labels = pairs.by_sample().indices();
+        let (_, labels) = pairs.lists();
         labels.iter().zip(p).filter(|(l, _)| **l == k).map(|(_, p)| f64::from(*p)).collect()
     }
 
@@ -264,7 +271,8 @@ mod tests {
         let rates = Rates::new(&groups, &bags, &pairs);
         let evidence: Vec<f32> = (0..pairs.len()).map(|at| (at as f32 * 1.7).sin() * 2.0).collect();
         let mut found = Posterior::new(&pairs, &rates);
-        let p = found.of(&evidence, &Control::default()).unwrap();
+        found.of(&evidence, &Control::default()).unwrap();
+        let p = found.likely();
 
         let at = |i: usize, k: u32| pairs.span(i).start + pairs.labels_of(i).binary_search(&k).unwrap();
         let all: Vec<(usize, u32)> =

@@ -45,7 +45,9 @@ use crate::error::Result;
 use crate::params::{Kind, Params};
 use crate::rng::Rng;
 use crate::tree::{Cut, LabelTree, Pifa};
-use crate::xlinear::{Model, Relevance, ScoreForm, TrainInputs, TrainParams, TrainRows, label_tree, train};
+use crate::xlinear::{
+    Lists, Model, Relevance, ScoreForm, TrainInputs, TrainParams, TrainRows, label_tree, train,
+};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::time::Instant;
@@ -165,20 +167,11 @@ pub fn refine(
     };
 
     let company = control.install(|| Company::new(&pairs, groups, control))??;
-    let mut posterior = Posterior::new(&pairs, &rates);
-    let mut believe = |evidence: &[f32]| -> Result<Vec<f32>> {
-        control.install(|| {
-            let alone = posterior.of(evidence, control)?;
-            let mut said = company.says(&alone, control)?;
-            work.standard(&mut said);
-            let joined: Vec<f32> = evidence.iter().zip(&said).map(|(e, c)| e + COMPANY * c).collect();
-            posterior.of(&joined, control)
-        })?
-    };
+    let mut posterior = control.install(|| Posterior::new(&pairs, &rates))?;
 
-    let decoys = decoys(&pairs, control)?;
+    let decoys = control.install(|| decoys(&pairs, control))??;
     let parted = Folds::new(groups, folds, 0, control);
-    let asked = [pairs.by_sample(), &decoys];
+    let asked = [pairs.lists(), (decoys.indptr(), decoys.indices())];
     let [mut first, false_scores] = work.scores(Teacher::Bags, &parted, asked, &mut tell)?;
     let compared = Compared {
         folds,
@@ -198,23 +191,24 @@ pub fn refine(
         work.standard(&mut first);
         first.par_iter_mut().for_each(|z| *z *= trust);
     })?;
-    let mut likely = believe(&first)?;
-    let mut later = vec![0f32; pairs.len()];
+    work.believe(&mut posterior, &company, &first)?;
+    let mut later = Vec::new();
     let mut weight = 0.0;
     for round in 1..=rounds {
-        let y = weighed(&pairs.choose(&likely, threshold), power);
+        let y = weighed(&control.install(|| pairs.choose(posterior.likely(), threshold))?, power);
         if round == 1 {
             weight = ROUNDS * certainty(&y);
         }
         let parted = Folds::new(groups, folds, u64::from(round), control);
-        let asked = [pairs.by_sample()];
+        let asked = [pairs.lists()];
         let [mut found] = work.scores(Teacher::Samples(&y), &parted, asked, &mut tell)?;
         control.install(|| work.standard(&mut found))?;
+        later.resize(found.len(), 0f32);
         later.iter_mut().zip(&found).for_each(|(mean, s)| *mean += (s - *mean) / round as f32);
         let evidence: Vec<f32> = first.iter().zip(&later).map(|(z, s)| z + weight * s).collect();
-        likely = believe(&evidence)?;
+        work.believe(&mut posterior, &company, &evidence)?;
     }
-    let y = pairs.choose(&likely, threshold);
+    let y = control.install(|| pairs.choose(posterior.likely(), threshold))?;
     Ok(Refined { y, likeness, threshold, power, seconds: since.elapsed().as_secs_f64() })
 }
 
@@ -261,13 +255,13 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// The scores of the entries of each matrix samples × labels, by rankers that did not learn from the sample's first
+    /// The scores of the labels of each list of samples' labels, by rankers that did not learn from the sample's first
     /// group.
     fn scores<const N: usize>(
         &self,
         teacher: Teacher<'_>,
         folds: &Folds,
-        asked: [&Csr; N],
+        asked: [Lists<'_>; N],
         tell: &mut impl FnMut(),
     ) -> Result<[Vec<f32>; N]> {
         let Folds { count, of_group, of_sample } = folds;
@@ -284,9 +278,9 @@ impl Work<'_> {
             }
             Teacher::Samples(y) => (Cow::Borrowed(self.x), y, of_sample, ranker(&self.rankers, y)),
         };
-        let mut scores = asked.map(|asked| vec![0f32; asked.nnz()]);
+        let mut scores = asked.map(|lists| (lists, vec![0f32; lists.1.len()]));
         if self.pairs.len() == 0 {
-            return Ok(scores);
+            return Ok(scores.map(|(_, scores)| scores));
         }
         let tree = self.tree(&x, y, &params)?;
         for fold in 0..*count {
@@ -294,13 +288,23 @@ impl Work<'_> {
             let held = places(of_sample, |f| f == fold);
             let found = self.ranker(x.select(&rest), &y.select(&rest), tree.clone(), &params)?;
             if let Some(ranker) = found {
-                for (asked, scores) in asked.iter().zip(&mut scores) {
-                    ranker.score(self.x, &held, asked, ScoreForm::LogSigmoid, self.control, scores)?;
-                }
+                let asked = scores.each_mut().map(|(lists, scores)| (*lists, &mut scores[..]));
+                ranker.score(self.x, &held, asked, ScoreForm::LogSigmoid, self.control)?;
             }
             tell();
         }
-        Ok(scores)
+        Ok(scores.map(|(_, scores)| scores))
+    }
+
+    /// How likely pairs are by this evidence and by what the other labels of their samples say.
+    fn believe(&self, posterior: &mut Posterior<'_>, company: &Company<'_>, evidence: &[f32]) -> Result<()> {
+        self.control.install(|| {
+            posterior.of(evidence, self.control)?;
+            let mut joined = company.says(posterior.likely(), self.control)?;
+            self.standard(&mut joined);
+            joined.par_iter_mut().zip(evidence).for_each(|(said, own)| *said = own + COMPANY * *said);
+            posterior.of(&joined, self.control)
+        })?
     }
 
     /// The labels' tree, the same for the rankers of all folds; a flat one if labels are few.

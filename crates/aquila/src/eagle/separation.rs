@@ -30,11 +30,12 @@ const STREAM: u64 = 0x6465_636f_7973;
 pub(super) fn decoys(pairs: &Candidates<'_>, control: &Control) -> Result<Csr> {
     let carried = pairs.bags().indices();
     let step = pairs.rows().div_ceil(SAMPLES).max(1);
-    let (mut indptr, mut indices) = (vec![0], Vec::new());
-    for i in 0..pairs.rows() {
-        control.check()?;
+    let decoys = pairs.gather(|(): &mut (), i, indices, values| {
         let (own, begin) = (pairs.labels_of(i), indices.len());
-        let most = if i % step == 0 { own.len().min(EACH) } else { 0 };
+        if i % step != 0 || own.is_empty() || control.is_cancelled() {
+            return;
+        }
+        let most = own.len().min(EACH);
         let mut rng = Rng::new(&[control.seed, STREAM, i as u64]);
         // Where groups have nearly all labels there may be none to draw.
         for _ in 0..4 * most {
@@ -47,10 +48,9 @@ pub(super) fn decoys(pairs: &Candidates<'_>, control: &Control) -> Result<Csr> {
             }
         }
         indices[begin..].sort_unstable();
-        indptr.push(indices.len());
-    }
-    let ones = vec![1.0; indices.len()];
-    Ok(Csr::trusted(pairs.rows(), pairs.labels(), indptr, indices, ones))
+        values.resize(indices.len(), 1.0);
+    });
+    control.check().map(|()| decoys)
 }
 
 /// Scores of candidates and decoys.

@@ -32,6 +32,7 @@ pub use params::{
     Loss, Merge, ModelParams, Negatives, OverlapParams, PredictParams, Relevance, RelevanceNorm, ScoreForm,
     SolverParams, SplitKind, TrainParams, TreeParams, VectorCut, VectorKind,
 };
+pub(crate) use search::Lists;
 pub use search::{Allowed, Scope, Searcher};
 pub(crate) use train::label_tree;
 pub use train::{TrainInputs, TrainReport, train};

@@ -4,6 +4,7 @@ use super::merge::Slot;
 use super::searcher::Searcher;
 use crate::data::FeatureRow;
 use crate::error::{Result, fail};
+use crate::kernels::postings::MOST_ACTIVE;
 use crate::kernels::select::{self, LOWEST, Maxima};
 use crate::tree::NODE;
 use crate::xlinear::{Model, PredictParams};
@@ -105,35 +106,75 @@ impl Model {
         labels: &[u32],
         out: &mut Vec<(u32, f32)>,
     ) -> Result<()> {
-        self.reach_chosen(s, row, params, labels)?;
+        self.reach_chosen(s, row, params, &[labels])?;
         self.finish(s, params, usize::MAX, out);
         Ok(())
     }
 
-    /// Scores these labels, which ascend, each in its place.
-    pub(super) fn score_chosen(
+    /// Scores the labels of each list, which ascend, beside them.
+    pub(super) fn score_chosen<const N: usize>(
         &self,
         s: &mut Searcher,
         row: FeatureRow<'_>,
         params: &PredictParams,
-        labels: &[u32],
-        out: &mut [f32],
+        asked: [(&[u32], &mut [f32]); N],
     ) -> Result<()> {
-        if labels.is_empty() {
+        if asked.iter().all(|(labels, _)| labels.is_empty()) {
             return Ok(());
         }
-        self.reach_chosen(s, row, params, labels)?;
-        self.merge_found(s, params);
-        // Of a flat tree they ascend already.
-        let by_label = |packed: &u64| select::unpack(*packed).1;
-        if !s.found.is_sorted_by_key(by_label) {
-            s.found.sort_unstable_by_key(by_label);
+        if self.one_slot() && self.shape.layers.len() == 1 && self.shape.layers[0].chunks <= MOST_ACTIVE {
+            return self.score_flat(s, row, params, asked);
         }
-        let mut found = s.found.iter().map(|packed| select::unpack(*packed)).peekable();
-        for (label, out) in labels.iter().zip(out) {
-            if let Some((key, _)) = found.next_if(|(_, of)| of == label) {
-                *out = params.scores.of_key(key);
+        self.reach_chosen(s, row, params, &asked.each_ref().map(|(labels, _)| *labels))?;
+        self.merge_found(s, params);
+        s.found.sort_unstable_by_key(|packed| select::unpack(*packed).1);
+        for (labels, out) in asked {
+            let mut found = s.found.iter().map(|packed| select::unpack(*packed)).peekable();
+            for (label, out) in labels.iter().zip(out) {
+                while found.next_if(|(_, of)| of < label).is_some() {}
+                if let Some((key, _)) = found.next_if(|(_, of)| of == label) {
+                    *out = params.scores.of_key(key);
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// The same where all labels stand in one layer, and one pass makes all of their sums.
+    fn score_flat<const N: usize>(
+        &self,
+        s: &mut Searcher,
+        row: FeatureRow<'_>,
+        params: &PredictParams,
+        asked: [(&[u32], &mut [f32]); N],
+    ) -> Result<()> {
+        s.place(self, row)?;
+        self.add_head(s);
+        s.active.clear();
+        s.active.extend(self.chunks_of(0, 0, 0.0));
+        let (slots_of, stride) = (self.slots_of(), self.shape.layers[0].stride());
+        let mut maxima = Maxima::new(1);
+        self.each_pass(s, 0, |_, s, active| {
+            for (a, sums) in active.iter().zip(s.sums.chunks_exact_mut(stride)) {
+                select::keys(s.isa, params.scores.link(), a.key, sums, a.width as usize, &[], &mut maxima);
+            }
+        });
+        for (labels, out) in asked {
+            for (label, out) in labels.iter().zip(out) {
+                self.check_label(*label)?;
+                // Chunks are full but for the last, so that a column's sum stands in its own place.
+                if let Some((_, column)) = slots_of.of(*label).first() {
+                    let sum = s.sums.get(*column as usize).copied().unwrap_or(LOWEST);
+                    *out = params.scores.of_key(sum);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_label(&self, label: u32) -> Result<()> {
+        if label as usize >= self.labels {
+            fail!(IndexOutOfRange, "label {label} is not below the number of labels, {}", self.labels);
         }
         Ok(())
     }
@@ -144,7 +185,7 @@ impl Model {
         s: &mut Searcher,
         row: FeatureRow<'_>,
         params: &PredictParams,
-        labels: &[u32],
+        labels: &[&[u32]],
     ) -> Result<()> {
         s.place(self, row)?;
         s.found.clear();
@@ -154,10 +195,8 @@ impl Model {
         let mut needed = std::mem::take(&mut s.needed);
         needed.resize_with(self.shape.layers.len(), Vec::new);
         needed.iter_mut().for_each(Vec::clear);
-        for &label in labels {
-            if label as usize >= self.labels {
-                fail!(IndexOutOfRange, "label {label} is not below the number of labels, {}", self.labels);
-            }
+        for &label in labels.iter().copied().flatten() {
+            self.check_label(label)?;
             for &(layer, column) in slots_of.of(label) {
                 let (mut t, mut column) = (layer as usize, column);
                 needed[t].push(column);
@@ -259,8 +298,9 @@ mod tests {
         let control = Control::default();
         let mut rng = Rng::new(&[4]);
         let (x, y, asked) =
-            (random(&mut rng, 300, 30, 5), random(&mut rng, 300, 60, 2), random(&mut rng, 300, 60, 17));
-        for (leaf, copies) in [(100, 1), (7, 1), (7, 2)] {
+            (random(&mut rng, 300, 30, 5), random(&mut rng, 300, 200, 2), random(&mut rng, 300, 200, 17));
+        let fewer = random(&mut rng, 300, 200, 3);
+        for (leaf, copies) in [(200, 1), (7, 1), (7, 2)] {
             let mut params = TrainParams::default();
             (params.tree.max_leaf, params.overlap.copies) = (leaf, copies);
             params.overlap.leaf_cap = 4.0;
@@ -270,8 +310,11 @@ mod tests {
                 let scope = Scope::Chosen(asked.clone());
                 let ranked = model.predict(&x.clone().into(), &search, &scope, &control).unwrap();
                 let rows: Vec<u32> = (0..300).filter(|i| i % 3 != 1).collect();
-                let mut found = vec![7.0; asked.nnz()];
-                model.score(&x, &rows, &asked, form, &control, &mut found).unwrap();
+                let (mut found, mut again) = (vec![7.0; asked.nnz()], vec![7.0; fewer.nnz()]);
+                let lists = |of: &Csr| (of.indptr().to_vec(), of.indices().to_vec());
+                let (many, few) = (lists(&asked), lists(&fewer));
+                let places = [((&many.0[..], &many.1[..]), &mut found[..]), ((&few.0, &few.1), &mut again)];
+                model.score(&x, &rows, places, form, &control).unwrap();
                 for i in 0..300 {
                     let span = asked.indptr()[i]..asked.indptr()[i + 1];
                     if i % 3 == 1 {

@@ -39,6 +39,7 @@ mod several;
 mod weights;
 
 pub(super) use chosen::SlotsOf;
+pub(crate) use predict::Lists;
 pub use scope::{Allowed, Scope};
 pub use searcher::Searcher;
 pub(super) use weights::{Column, Sum, Weights};

@@ -21,6 +21,34 @@ struct Part {
     scores: Vec<f32>,
 }
 
+/// Labels of rows: where those of each row begin, and all of them.
+pub(crate) type Lists<'a> = (&'a [usize], &'a [u32]);
+
+/// Labels of some rows, and the places of their scores, the first of which is that of label `from` of all.
+struct Asked<'a> {
+    lists: Lists<'a>,
+    from: usize,
+    scores: &'a mut [f32],
+}
+
+impl<'a> Asked<'a> {
+    /// Takes away what is asked of these rows, and of those before.
+    fn split(&mut self, first: usize, last: usize) -> Self {
+        let (lists, starts) = (self.lists, self.lists.0);
+        let scores = std::mem::take(&mut self.scores).split_at_mut(starts[first] - self.from).1;
+        let (scores, rest) = scores.split_at_mut(starts[last + 1] - starts[first]);
+        (self.from, self.scores) = (starts[last + 1], rest);
+        Self { lists, from: starts[first], scores }
+    }
+
+    /// The labels of a row, and the places of their scores.
+    fn row(&mut self, i: usize) -> (&'a [u32], &mut [f32]) {
+        let (starts, labels) = self.lists;
+        let (begin, end) = (starts[i], starts[i + 1]);
+        (&labels[begin..end], &mut self.scores[begin - self.from..end - self.from])
+    }
+}
+
 impl Model {
     /// Ranks labels of every row, rows in parallel.
     ///
@@ -97,33 +125,28 @@ impl Model {
         Ok(ranked)
     }
 
-    /// Scores the entries of these rows of `asked`, rows × labels, each in its place: `scores` are those of all entries.
-    /// The rows ascend.
-    pub(crate) fn score(
+    /// Scores the labels that are asked of these rows, in each of several lists, each in its place: `scores` are those of
+    /// all labels of a list. The rows ascend.
+    pub(crate) fn score<const N: usize>(
         &self,
         x: &Csr,
         rows: &[u32],
-        asked: &Csr,
+        asked: [(Lists<'_>, &mut [f32]); N],
         form: ScoreForm,
         control: &Control,
-        mut scores: &mut [f32],
     ) -> Result<()> {
         let params = PredictParams { scores: form, ..PredictParams::default() };
-        let indptr = asked.indptr();
-        let mut passed = 0;
+        let mut rest = asked.map(|(lists, scores)| Asked { lists, from: 0, scores });
         let mut parts = Vec::with_capacity(rows.len().div_ceil(ROWS_OF_PART));
         for rows in rows.chunks(ROWS_OF_PART) {
-            let (from, to) = (indptr[rows[0] as usize], indptr[rows[rows.len() - 1] as usize + 1]);
-            let (of_rows, rest) = std::mem::take(&mut scores)[from - passed..].split_at_mut(to - from);
-            (scores, passed) = (rest, to);
-            parts.push((rows, from, of_rows));
+            let (first, last) = (rows[0] as usize, rows[rows.len() - 1] as usize);
+            parts.push((rows, rest.each_mut().map(|asked| asked.split(first, last))));
         }
-        let score = |s: &mut Searcher, (rows, from, scores): (&[u32], usize, &mut [f32])| {
+        let score = |s: &mut Searcher, (rows, mut asked): (&[u32], [Asked<'_>; N])| {
             rows.iter().try_for_each(|i| {
                 control.check()?;
                 let i = *i as usize;
-                let scores = &mut scores[indptr[i] - from..indptr[i + 1] - from];
-                self.score_chosen(s, x.row(i).into(), &params, asked.row(i).indices, scores)
+                self.score_chosen(s, x.row(i).into(), &params, asked.each_mut().map(|asked| asked.row(i)))
             })
         };
         control.install(|| parts.into_par_iter().try_for_each_init(Searcher::default, score))?
