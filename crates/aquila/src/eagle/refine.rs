@@ -299,8 +299,8 @@ impl Work<'_> {
     /// How likely pairs are by this evidence and by what the other labels of their samples say.
     fn believe(&self, posterior: &mut Posterior<'_>, company: &Company<'_>, evidence: &[f32]) -> Result<()> {
         self.control.install(|| {
-            posterior.of(evidence, self.control)?;
-            let mut joined = company.says(posterior.likely(), self.control)?;
+            let alone = posterior.first_of(evidence, self.control)?;
+            let mut joined = company.says(alone, self.control)?;
             self.standard(&mut joined);
             joined.par_iter_mut().zip(evidence).for_each(|(said, own)| *said = own + COMPANY * *said);
             posterior.of(&joined, self.control)
