@@ -44,9 +44,9 @@ use crate::data::{Csr, Features};
 use crate::error::Result;
 use crate::params::{Kind, Params};
 use crate::rng::Rng;
-use crate::tree::{Cut, LabelTree, Pifa};
+use crate::tree::{Cut, LabelTree, Pifa, given};
 use crate::xlinear::{
-    Lists, Model, Relevance, ScoreForm, TrainInputs, TrainParams, TrainRows, label_tree, train,
+    Lists, Model, Relevance, ScoreForm, TrainInputs, TrainParams, TrainRows, VectorCut, label_tree, train,
 };
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -98,7 +98,9 @@ const COMPANY: f32 = 0.5;
 const ROUNDS: f32 = 2.0;
 /// Rankers end sooner than models, for only the order of their scores counts. In the fast form, sooner still.
 const HASTE: f32 = 3.0;
-const FAST_HASTE: f32 = 10.0;
+const FAST_HASTE: f32 = 14.0;
+/// Most entries of a row that count for the rankers' tree.
+const MEAN_ENTRIES: usize = 64;
 /// Most labels for which rankers learn without a tree, which finds the order of samples best.
 pub(super) const FLAT: u32 = 1000;
 /// A stream of random numbers for each round's folds.
@@ -307,13 +309,19 @@ impl Work<'_> {
         })?
     }
 
-    /// The labels' tree, the same for the rankers of all folds; a flat one if labels are few.
+    /// The labels' tree, the same for the rankers of all folds; a flat one if labels are few. It is made of rows cut as label
+    /// vectors are: means of groups have the entries of all their samples, and most of these are small.
     fn tree(&self, x: &Csr, y: &Csr, params: &TrainParams) -> Result<LabelTree> {
         if y.cols() <= FLAT as usize {
             return LabelTree::flat(y.cols());
         }
-        let rows = TrainRows::new(x, params.model.normalize);
-        self.control.install(|| label_tree(&rows, y, params, self.control))?
+        self.control.install(|| {
+            let cut = Cut { most: MEAN_ENTRIES, mass: params.tree.vector_mass };
+            let short = (params.tree.vector_cut != VectorCut::Never).then(|| given(x, cut, self.control));
+            let short = short.transpose()?;
+            let rows = TrainRows::new(short.as_ref().unwrap_or(x), params.model.normalize);
+            label_tree(&rows, y, params, self.control)
+        })?
     }
 
     /// Learns these rows, if they have labels.
