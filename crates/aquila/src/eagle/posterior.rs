@@ -14,7 +14,7 @@
 //! All is kept as odds, so that messages are factors: a sweep costs four divisions a pair and no exponential. A further
 //! posterior of the same pairs starts from the messages and the `b_k` of the last.
 //!
-//! The source is our own. Cost: two or three sweeps, each once through the pairs by group and once by sample.
+//! The source is our own. Cost: two or four sweeps, each once through the pairs by group and once by sample.
 
 use super::candidates::{Candidates, filled};
 use super::groups::Groups;
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 
 /// Sweeps over both kinds of factors, biases corrected in each: of a posterior that lasts, and of one that another follows,
 /// which starts where it ended. With more of either nothing is better.
-const SWEEPS: usize = 3;
+const SWEEPS: usize = 4;
 const FIRST_SWEEPS: usize = 2;
 /// The least slope that is believed, and the furthest step.
 const SLOPE: f64 = 0.1;
@@ -274,7 +274,7 @@ mod tests {
                     let slack = if merge == Merge::List { 1e-9 } else { 0.35 * truth };
                     assert!((rates.expected[k] - truth).abs() <= slack, "{} for {truth}", rates.expected[k]);
                     let sum: f64 = of_label(&pairs, &p, k as u32).iter().sum();
-                    assert!((sum / rates.expected[k] - 1.0).abs() < 0.06, "{sum} for {}", rates.expected[k]);
+                    assert!((sum / rates.expected[k] - 1.0).abs() < 0.05, "{sum} for {}", rates.expected[k]);
                 }
             }
         }
@@ -340,6 +340,22 @@ mod tests {
         for (i, k) in &all {
             let want = chance(odds[at(*i, *k)] * bias[*k as usize]);
             assert!((f64::from(p[at(*i, *k)]) - want).abs() < 1e-4, "{i} {k}: {} for {want}", p[at(*i, *k)]);
+        }
+    }
+
+    /// A thousand samples that have one of six labels at least, of labels of which less than one each is expected.
+    #[test]
+    fn where_numbers_contradict_each_other_nothing_is_certain() {
+        for groups in [1usize, 2, 3] {
+            let lists = (0..groups as u32).map(|j| (j * 1000..(j + 1) * 1000).collect());
+            let of = Groups::from_lists(groups * 1000, lists).unwrap();
+            let indptr = (0..=groups).map(|j| 6 * j).collect();
+            let bags =
+                Csr::new(groups, 6, indptr, (0..6).collect::<Vec<_>>().repeat(groups), vec![1.0; 6 * groups]);
+            let pairs = Candidates::new(&of, &bags.unwrap(), &Control::default()).unwrap();
+            let rates = Rates::new(&of, pairs.bags(), &pairs);
+            let p = posterior(&pairs, &rates, &vec![0.0; pairs.len()]);
+            assert!(p.iter().all(|p| (p - 1.0 / 6.0).abs() < 0.02), "{} of {groups}", p[0]);
         }
     }
 
