@@ -111,11 +111,13 @@ pub fn open_model<'env>(
     control: &mut Control,
 ) -> Result<Object<'env>> {
     let work = move |control: &aquila::Control| {
-        let model = registry::open(&PathBuf::from(path))?;
-        if verify {
-            model.verify(control)?;
-        }
-        Ok(model)
+        control.apart(move |control| {
+            let model = registry::open(&PathBuf::from(path))?;
+            if verify {
+                model.verify(control)?;
+            }
+            Ok(model)
+        })
     };
     job::run(env, "open", control, work, |_, model| Ok(ModelHandle::mapped(model)))
 }
@@ -296,7 +298,8 @@ impl ModelHandle {
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn verify<'env>(&self, env: &'env Env, control: &mut Control) -> Result<Object<'env>> {
         let model = self.model()?;
-        job::run(env, "verify", control, move |control| model.verify(control), |_, ()| Ok(()))
+        let work = move |control: &aquila::Control| control.apart(move |control| model.verify(control));
+        job::run(env, "verify", control, work, |_, ()| Ok(()))
     }
 
     /// Lets go of the model, for its searchers too; running jobs keep theirs until they end.

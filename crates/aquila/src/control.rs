@@ -163,7 +163,7 @@ impl Control {
     /// Runs `work` on a thread of its own and returns when it ends or the call is cancelled, whatever comes first: files
     /// that give nothing, a slow disk and the release of gigabytes hold nobody then. The work sees the flag as well and
     /// goes away by itself, with all that it holds.
-    pub(crate) fn apart<T: Send + 'static>(
+    pub fn apart<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {

@@ -56,6 +56,19 @@ fn a_failed_save_leaves_no_trace() {
     assert_eq!(Model::open(&empty).unwrap_err().code(), ErrorCode::BadModel);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_refused_without_waiting_for_its_writer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(Model::open(&path).map(drop)));
+    let error = ended.recv_timeout(std::time::Duration::from_secs(10)).unwrap().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::BadModel);
+    assert!(error.message().ends_with("pipe: this is no file"), "{error}");
+}
+
 #[test]
 fn parts_come_back() {
     let mut parts = ModelParts {

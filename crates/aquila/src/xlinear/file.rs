@@ -21,7 +21,7 @@
 use crate::control::Control;
 use crate::error::{Error, ErrorCode, Result, fail};
 use memmap2::Mmap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::ops::{Deref, Range};
 use std::path::Path;
 
@@ -259,17 +259,17 @@ fn verify_some(
     Ok(())
 }
 
-/// Maps a file.
+/// Maps a file. What is none is refused before it is opened: opening a pipe waits for a writer.
 pub(crate) fn map(path: &Path) -> Result<Bytes> {
-    let file = File::open(path).map_err(|e| Error::io(path, &e))?;
-    let length = file.metadata().map_err(|e| Error::io(path, &e))?;
-    if !length.is_file() {
+    let io = |e| Error::io(path, &e);
+    if !fs::metadata(path).map_err(io)?.is_file() {
         fail!(BadModel, "{}: this is no file", path.display());
     }
-    if length.len() == 0 {
+    let file = File::open(path).map_err(io)?;
+    if file.metadata().map_err(io)?.len() == 0 {
         fail!(BadModel, "{}: the file is empty", path.display());
     }
-    Ok(Bytes::Mapped(crate::kernels::map_file(&file).map_err(|e| Error::io(path, &e))?))
+    Ok(Bytes::Mapped(crate::kernels::map_file(&file).map_err(io)?))
 }
 
 /// An error that tells the file's name.
