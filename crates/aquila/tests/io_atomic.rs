@@ -57,3 +57,39 @@ fn links_stay_links_and_devices_devices() {
         write_atomically("/dev/null", &Control::default(), |file| file.write_all(b"new")).unwrap_err();
     assert_eq!(error.code(), ErrorCode::Io);
 }
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_nowhere_stays_a_link_and_its_target_is_made() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(place("far/deep")).unwrap();
+    // One after the other, relative to the folder of each, the last one's path absolute.
+    symlink("far/deep/second", place("first")).unwrap();
+    symlink("../third", place("far/deep/second")).unwrap();
+    symlink(place("target"), place("far/third")).unwrap();
+    for content in ["made", "replaced"] {
+        let all = |file: &mut dyn Write| file.write_all(content.as_bytes());
+        write_atomically(place("first"), &Control::default(), |file| all(file)).unwrap();
+        for link in ["first", "far/deep/second", "far/third"] {
+            assert!(std::fs::symlink_metadata(place(link)).unwrap().is_symlink(), "{link}");
+        }
+        assert!(std::fs::symlink_metadata(place("target")).unwrap().is_file());
+        assert_eq!(std::fs::read_to_string(place("target")).unwrap(), content);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_in_a_circle_are_refused_and_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+    std::os::unix::fs::symlink("two", &one).unwrap();
+    std::os::unix::fs::symlink("one", &two).unwrap();
+    let error = write_atomically(&one, &Control::default(), |file| file.write_all(b"new")).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Io);
+    assert!(error.message().contains("one: its symbolic links lead to no end"), "{error}");
+    assert_eq!(std::fs::read_link(&one).unwrap(), std::path::Path::new("two"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+}

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const BUFFER: usize = 256 << 10;
+/// Symbolic links followed one after the other, as many as Linux follows: more lead round in a circle.
+const LINKS: usize = 40;
 
 /// Writes a file so that its name shows the old content or the whole new one, also after a crash.
 ///
 /// `write` fills a temporary file in the same folder. It is then synced to disk and renamed over `path`; where
 /// anything fails or the call is cancelled before, it is removed and `path` stays as it was. A symbolic link stays a
-/// link: its target is replaced. To stop with an error of the engine, `write` returns it inside [`io::Error::other`].
+/// link: its target is replaced, or made where it leads nowhere. To stop with an error of the engine, `write` returns it inside [`io::Error::other`].
 ///
 /// ```
 /// # fn main() -> Result<(), aquila::Error> {
@@ -45,13 +47,13 @@ fn try_write<T>(
     write: impl FnOnce(&mut Watched<'_, BufWriter<File>>) -> io::Result<T>,
 ) -> io::Result<T> {
     control.check().map_err(io::Error::other)?;
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let target = behind_links(path)?;
     // A rename would put a file in the place of a device or a pipe: for root, of /dev/null.
     if fs::metadata(&target).is_ok_and(|m| !m.is_file()) {
         let message = format!("{}: no regular file stands there: name a file to write to", path.display());
         return Err(io::Error::other(Error::new(ErrorCode::Io, message)));
     }
-    let folder = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(&target);
     let (file, temporary) = Temporary::create(folder)?;
     let mut writer = Watched::new(BufWriter::with_capacity(BUFFER, file), control);
     let written = write(&mut writer).and_then(|value| writer.flush().map(|()| value));
@@ -74,6 +76,24 @@ fn try_write<T>(
             Err(error)
         }
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// What a path leads to in the end, whether it is there or not.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    let mut target = path.to_path_buf();
+    for _ in 0..LINKS {
+        match fs::read_link(&target) {
+            // An absolute one takes the folder's place.
+            Ok(next) => target = folder_of(&target).join(next),
+            Err(_) => return Ok(target),
+        }
+    }
+    let message = format!("{}: its symbolic links lead to no end: name a file to write to", path.display());
+    Err(io::Error::other(Error::new(ErrorCode::Io, message)))
 }
 
 /// A file that disappears unless it is renamed.
