@@ -102,6 +102,17 @@ const bad: [string, string[], RegExp][] = [
   ],
   ['bags of other groups', assign, /40 groups but bags has 600 rows/],
   ['fewer than no iterations', [...assign, '--iterations', '-1'], /an integer of at least 0/],
+  ['a step that is no number', [...assign, '--step', 'abc'], /'abc' is invalid\. Expected a number\./],
+  [
+    'a step of embeddings that is no number',
+    ['embed', '--x', x, ...grouped, '--out', no, '--step', ''],
+    /'--step <n>' argument '' is invalid\. Expected a number\./,
+  ],
+  [
+    'a threshold that is no number',
+    [...refine, '--threshold', 'abc'],
+    /'abc' is invalid\. Expected a number\./,
+  ],
   ['a step of nothing', [...assign, '--step', '0'], /for step/],
   [
     'similarities for a missing folder',

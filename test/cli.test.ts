@@ -108,6 +108,8 @@ describe('the whole way', () => {
     const predicted = await cli('predict', '--model', m, '--x', x, '--out', p)
     expect(predicted.stdout).toMatch(/^ms per row/m)
     expect((await cli('evaluate', '--pred', p, '--y', y)).stdout).toMatch(/^P@1 +\d/m)
+    const { stdout } = await cli('evaluate', '--pred', p, '--y', y, '--k', '3,1,3')
+    expect(stdout.match(/^P@\d/gm)).toEqual(['P@3', 'P@1'])
     expect((await cli('bench', '--model', m, '--x', x, '--queries', '5')).stdout).toMatch(/^median/m)
   })
 })

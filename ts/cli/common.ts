@@ -20,6 +20,13 @@ export function count(min: number): (text: string) => number {
   }
 }
 
+/** A number from the command line; the engine knows its range. */
+export function number(text: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || Number.isNaN(value)) throw new InvalidArgumentError('Expected a number.')
+  return value
+}
+
 const UNITS: Record<string, number> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 }
 
 /** Bytes from the command line: `2G`, `500M`, `1048576`. */
@@ -30,9 +37,9 @@ export function bytes(text: string): number {
   return Math.round(Number(match[1]) * unit)
 }
 
-/** A list of whole numbers from the command line: `1,3,5`. */
+/** Different whole numbers from the command line: `1,3,5`. */
 export function counts(text: string): number[] {
-  return text.split(',').map(count(1))
+  return [...new Set(text.split(',').map(count(1)))]
 }
 
 /** Collects `key=value` pairs; the engine checks both. */
@@ -219,7 +226,7 @@ export function embeddingOptions(command: Command): Command {
       count(0),
       usual('iterations'),
     )
-    .option('--step <n>', 'how far each round goes', Number, usual('step'))
+    .option('--step <n>', 'how far each round goes', number, usual('step'))
 }
 
 /** Reads groups and their labels. */

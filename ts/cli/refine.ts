@@ -11,6 +11,7 @@ import {
   grouped,
   heavy,
   interruptible,
+  number,
   onGroups,
   peakMemory,
   print,
@@ -65,7 +66,7 @@ export function addRefine(program: Command): void {
         count(2),
         usual('folds'),
       )
-      .option('--threshold <p>', 'least probability of a label in random groups', Number, usual('threshold'))
+      .option('--threshold <p>', 'least probability of a label in random groups', number, usual('threshold'))
       .option('--seed <n>', 'where all randomness starts', count(0), 0)
       .requiredOption('--out <file.npz>', 'where to write the confidences, samples × labels'),
   ).action(refine)
