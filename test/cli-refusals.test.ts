@@ -1,7 +1,7 @@
 // Whatever is wrong with a command, it ends with code 1, one clear line, and no file.
 
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { writeNpz } from 'aquila-xmc'
 import { beforeAll, expect, it } from 'vitest'
 import { workplace } from './cli-helpers.js'
@@ -136,6 +136,41 @@ it.each(bad)('%s is one clear line', async (_, args, message) => {
 it.runIf(existsSync('/dev/null'))('no file in the place to write to is told at once', async () => {
   const { code, stderr } = await cli('train', '--x', place('none.npz'), '--y', y, '--out', '/dev/null')
   expect([code, stderr]).toEqual([1, 'aquila: /dev/null: is no regular file\n'])
+})
+
+// The matrices are not there: found out before they are looked for.
+it('two results in one file are told at once, however it is named', async () => {
+  const [far, none] = [place('far'), place('none.npz')]
+  const [one, same] = [join(far, 'one.npz'), `${far}/../far/one.npz`]
+  mkdirSync(far)
+  symlinkSync(join(basename(far), 'one.npz'), place('link.npz'))
+  const assigned = ['assign', '--x', none, ...grouped, '--out', one, '--embeddings']
+  const put = ['group', '--x', none, '--rule', 'random:2', '--out', one, '--y', y, '--bags']
+  for (const [args, option] of [
+    [assigned, '--embeddings'],
+    [put, '--bags'],
+  ] as const)
+    for (const other of [one, same, place('link.npz')]) {
+      const { code, stderr } = await cli(...args, other)
+      expect([code, stderr]).toEqual([1, `aquila: Expected different files for --out and ${option}\n`])
+    }
+})
+
+it('links that lead nowhere are followed, and circles of them refused', async () => {
+  const folder = place('links')
+  mkdirSync(folder)
+  for (const [from, to] of [
+    ['tree.json', 'made.json'],
+    ['lost.json', 'none/made.json'],
+    ['round.json', 'round.json'],
+  ] as const)
+    symlinkSync(to, join(folder, from))
+  const inspect = (name: string) => cli('inspect', m, '--tree', join(folder, name))
+  expect((await inspect('tree.json')).code).toBe(0)
+  expect(readlinkSync(join(folder, 'tree.json'))).toBe('made.json')
+  expect(existsSync(join(folder, 'made.json'))).toBe(true)
+  expect((await inspect('lost.json')).stderr).toMatch(/lost\.json: its folder does not exist\n$/)
+  expect((await inspect('round.json')).stderr).toMatch(/round\.json: its symbolic links lead to no end\n$/)
 })
 
 // Root may write everywhere.

@@ -13,7 +13,7 @@ import {
   peakMemory,
   print,
 } from './common.js'
-import { checkTarget } from './files.js'
+import { checkTargets } from './files.js'
 
 interface Options extends GroupedOptions {
   iterations: number
@@ -24,7 +24,7 @@ interface Options extends GroupedOptions {
 async function assign(options: Options): Promise<void> {
   const { json, iterations, step, out } = options
   await interruptible(async (signal) => {
-    await checkTarget(options.embeddings)
+    await checkTargets({ '--out': out, '--embeddings': options.embeddings })
     const embeddings = options.embeddings !== undefined
     const found = await onGroups(options, signal, ({ x, groups, bags }, call) =>
       assignLabels(x, groups, bags, { iterations, step, embeddings }, call),

@@ -8,7 +8,7 @@ import { readNpy, readNpz, readXmc } from '../io.js'
 import { type Csr, Features } from '../matrix.js'
 import type { ParameterSpec } from '../native/binding.cjs'
 import { type CallOptions, type FlatOptions, type Progress, specs } from '../options.js'
-import { checkTarget } from './files.js'
+import { checkTargets } from './files.js'
 
 /** A whole number from the command line. */
 export function count(min: number): (text: string) => number {
@@ -251,7 +251,7 @@ export async function onGroups<T>(
   work: (given: Grouped, call: CallOptions) => Promise<T>,
 ): Promise<T & { size: number }> {
   const call = { threads: options.threads, signal }
-  await checkTarget(options.out)
+  await checkTargets({ '--out': options.out })
   const { x } = await readRows(options, call)
   const { groups, bags } = await readGroups(options, call)
   const { show, end } = progress(options.json)

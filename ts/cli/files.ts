@@ -1,24 +1,62 @@
 // Files of the command line: places to write to, and small texts. Matrices and models are the engine's to read.
 
-import { access, constants, readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import {
+  access,
+  constants,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join } from 'node:path'
 import { AquilaError } from '../errors.js'
 import { pathOf } from '../io.js'
 
-/** Refuses a file that could not be written in the end, before any work is done for it. */
-export async function checkTarget(path: string | undefined): Promise<void> {
-  if (path === undefined) return
-  const refuse = (why: string) => new AquilaError('IO', `${pathOf(path)}: ${why}`)
-  // A link stays a link: what it leads to is written.
-  const target = await realpath(pathOf(path)).catch(() => path)
+/** Symbolic links followed one after the other, as many as the engine follows. */
+const LINKS = 40
+
+const refuse = (path: string, why: string) => new AquilaError('IO', `${path}: ${why}`)
+
+/** What a path leads to in the end, whether it is there or not: a link stays a link, its target is written. */
+async function behindLinks(path: string): Promise<string> {
+  let target = path
+  for (let n = 0; n < LINKS; n++) {
+    const next = await readlink(target).catch(() => undefined)
+    if (next === undefined) return target
+    // Not shortened as text: what stands above a folder that is itself a link, the system alone knows.
+    target = isAbsolute(next) ? next : `${dirname(target)}/${next}`
+  }
+  throw refuse(path, 'its symbolic links lead to no end')
+}
+
+/** Refuses a file that could not be written in the end, before any work is done for it, and tells its only name. */
+async function checkTarget(path: string): Promise<string> {
+  const target = await behindLinks(pathOf(path))
   const there = await stat(target).catch(() => undefined)
-  if (there?.isDirectory() || /[/\\]$/.test(path)) throw refuse('is a folder')
-  if (there && !there.isFile()) throw refuse('is no regular file')
+  if (there?.isDirectory() || /[/\\]$/.test(path)) throw refuse(path, 'is a folder')
+  if (there && !there.isFile()) throw refuse(path, 'is no regular file')
   const folder = await stat(dirname(target)).catch(() => undefined)
-  if (!folder?.isDirectory()) throw refuse('its folder does not exist')
+  if (!folder?.isDirectory()) throw refuse(path, 'its folder does not exist')
   await access(dirname(target), constants.W_OK).catch(() => {
-    throw refuse('its folder may not be written to')
+    throw refuse(path, 'its folder may not be written to')
   })
+  return join(await realpath(dirname(target)), basename(target))
+}
+
+/** Refuses files, by their options, that could not all be written in the end, before any work is done for them. */
+export async function checkTargets(targets: Record<string, string | undefined>): Promise<void> {
+  const taken = new Map<string, string>()
+  for (const [option, path] of Object.entries(targets)) {
+    if (path === undefined) continue
+    const target = await checkTarget(path)
+    const other = taken.get(target)
+    if (other)
+      throw new AquilaError('INVALID_ARGUMENT', `Expected different files for ${other} and ${option}`)
+    taken.set(target, option)
+  }
 }
 
 /** Node's errors name the file last or not at all. */
@@ -27,7 +65,7 @@ async function onFile<T>(path: string, work: Promise<T>): Promise<T> {
     return await work
   } catch (error) {
     const [reason] = (error as Error).message.split(', ')
-    throw new AquilaError('IO', `${path}: ${reason}`)
+    throw refuse(path, String(reason))
   }
 }
 
@@ -36,7 +74,7 @@ export const readText = (path: string): Promise<string> => onFile(path, readFile
 
 /** Writes a text, whole or not at all. */
 export async function writeText(path: string, text: string): Promise<void> {
-  const target = await realpath(path).catch(() => path)
+  const target = await behindLinks(path)
   const temporary = join(dirname(target), `.aquila-${process.pid}-text.tmp`)
   try {
     await onFile(path, writeFile(temporary, text, { flush: true }))

@@ -7,7 +7,7 @@ import { Groups } from '../groups.js'
 import { readNpz, writeNpz } from '../io.js'
 import type { CallOptions } from '../options.js'
 import { count, heavy, interruptible, peakMemory, print } from './common.js'
-import { checkTarget } from './files.js'
+import { checkTargets } from './files.js'
 
 interface Options {
   x: string
@@ -44,11 +44,9 @@ async function group(options: Options): Promise<void> {
   const { rule, size } = ruleOf(options.rule)
   if ((options.y === undefined) !== (bags === undefined))
     throw new AquilaError('INVALID_ARGUMENT', 'Expected --y and --bags together or neither')
-  if (bags === out) throw new AquilaError('INVALID_ARGUMENT', 'Expected different files for --out and --bags')
   await interruptible(async (signal) => {
     const call: CallOptions = { threads, seed, signal }
-    await checkTarget(out)
-    await checkTarget(bags)
+    await checkTargets({ '--out': out, '--bags': bags })
     const x = await readNpz(options.x, call)
     const since = performance.now()
     const groups =

@@ -6,7 +6,7 @@ import type { Leaf, Meanings, Telling } from '../meanings.js'
 import type { CallOptions } from '../options.js'
 import { XLinear } from '../xlinear.js'
 import { count, interruptible, print, size } from './common.js'
-import { checkTarget, readNames, writeText } from './files.js'
+import { checkTargets, readNames, writeText } from './files.js'
 
 interface Options {
   verify?: boolean
@@ -101,7 +101,7 @@ async function meanings(model: XLinear, options: Options, call: CallOptions): Pr
 
 async function inspect(path: string, options: Options): Promise<void> {
   await interruptible(async (signal) => {
-    await checkTarget(options.tree)
+    await checkTargets({ '--tree': options.tree })
     using model = await XLinear.open(path, {}, { signal })
     if (options.verify) await model.verify({ signal })
     if (options.tree !== undefined) await writeText(options.tree, model.tree().toJson())

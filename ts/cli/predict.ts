@@ -17,7 +17,7 @@ import {
   type RowsOptions,
   readRows,
 } from './common.js'
-import { checkTarget } from './files.js'
+import { checkTargets } from './files.js'
 
 interface Options extends RowsOptions {
   model: string
@@ -34,7 +34,7 @@ async function predict(options: Options): Promise<void> {
   const { threads, json, k, beam, repeat } = options
   await interruptible(async (signal) => {
     const call = { threads, signal }
-    await checkTarget(options.out)
+    await checkTargets({ '--out': options.out })
     using model = await XLinear.open(options.model, {}, call)
     const { x } = await readRows(options, call)
     const parameters = { k, beam, ...parse(options.set ?? {}, specs.predict) }

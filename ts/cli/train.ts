@@ -24,7 +24,7 @@ import {
   readRows,
   size,
 } from './common.js'
-import { checkTarget, readNames, readText } from './files.js'
+import { checkTargets, readNames, readText } from './files.js'
 
 interface Options extends RowsOptions {
   y?: string
@@ -81,7 +81,7 @@ async function train(options: Options): Promise<void> {
   const { threads, seed, memoryLimit, json } = options
   await interruptible(async (signal) => {
     const call = { threads, signal }
-    await checkTarget(options.out)
+    await checkTargets({ '--out': options.out })
     const data = await readRows(options, call)
     const known = await readLabels(options, data.y, call)
     const { x } = data
