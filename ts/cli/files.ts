@@ -69,8 +69,12 @@ async function onFile<T>(path: string, work: Promise<T>): Promise<T> {
   }
 }
 
-/** The text of a file. */
-export const readText = (path: string): Promise<string> => onFile(path, readFile(path, 'utf8'))
+/** The text of a file. What is none is refused: whoever opens a pipe waits for its writer, and no signal ends that. */
+export async function readText(path: string): Promise<string> {
+  const there = await onFile(path, stat(path))
+  if (!there.isFile()) throw refuse(path, 'is no regular file')
+  return onFile(path, readFile(path, 'utf8'))
+}
 
 /** Writes a text, whole or not at all. */
 export async function writeText(path: string, text: string): Promise<void> {

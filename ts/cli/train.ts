@@ -77,6 +77,12 @@ async function readTree(path: string): Promise<LabelTree> {
   }
 }
 
+/** To the engine no names are as good as none given; a file of names was given. */
+function checkNamed(names: string[] | undefined, one: string, count: number): void {
+  if (names?.length === 0 && count > 0)
+    throw new AquilaError('SHAPE_MISMATCH', `0 ${one} names for ${count} ${one}s`)
+}
+
 async function train(options: Options): Promise<void> {
   const { threads, seed, memoryLimit, json } = options
   await interruptible(async (signal) => {
@@ -94,6 +100,8 @@ async function train(options: Options): Promise<void> {
     ])
 
     const { cols } = 'y' in known ? known.y : known.bags
+    checkNamed(labelNames, 'label', cols)
+    checkNamed(featureNames, 'feature', x.cols)
     if (!json) process.stderr.write(`${x.rows} rows, ${x.cols} features, ${cols} labels\n`)
     const { show, end } = progress(json)
     const everything = { ...parameters, labelTree, labelNames, featureNames }
