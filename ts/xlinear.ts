@@ -234,7 +234,8 @@ export class XLinear {
 
   /**
    * Learns a model from samples whose labels are known only for groups of them. By default the labels are refined
-   * first (`eagle.refine`), which takes the time of up to eight trainings; with `group: { rounds: 0 }` of about two.
+   * first (`eagle.refine`), which takes the time of up to eight trainings; with `group: { rounds: 0 }` of two to
+   * three.
    *
    * @param x - Samples × features.
    * @param groups - Which samples stand in which groups. Samples of no group teach nothing.
