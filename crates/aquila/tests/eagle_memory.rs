@@ -62,6 +62,7 @@ fn cases() -> Vec<Case> {
         case("large groups", texts(6000, 5000, 300, 20), 20, 2),
         case("many features", texts(4000, 100_000, 500, 40), 4, 2),
         case("many labels", texts(6000, 5000, 4000, 20), 3, 2),
+        case("many features and labels", texts(6000, 300_000, 2000, 40), 10, 2),
         case("one thread", texts(4000, 10_000, 400, 30), 5, 1),
         case("five threads", texts(4000, 10_000, 400, 30), 5, 5),
         case("a dense block", blocked, 5, 2),
@@ -114,7 +115,10 @@ fn forecasts_are_at_least_the_peak_and_not_three_times_it() {
     for rounds in [0, 1] {
         let params = RefineParams { rounds, ..RefineParams::default() };
         compare(
-            |c| forecast::refinement(&c.x, &c.groups, &c.bags, &params, &rankers, c.threads),
+            |c| {
+                forecast::refinement(&c.x, &c.groups, &c.bags, &params, &rankers, &control(c.threads, 0))
+                    .unwrap()
+            },
             |c, control| refine(&c.x, &c.groups, &c.bags, &params, &rankers, control).unwrap(),
         );
     }
@@ -122,7 +126,7 @@ fn forecasts_are_at_least_the_peak_and_not_three_times_it() {
         let mut params = LearnParams::default();
         params.group.method = method;
         compare(
-            |c| forecast::learning(&c.x, &c.groups, &c.bags, &params, c.threads),
+            |c| forecast::learning(&c.x, &c.groups, &c.bags, &params, &control(c.threads, 0)).unwrap(),
             |c, control| learn(&c.x, &c.groups, &c.bags, &params, TrainInputs::default(), control).unwrap(),
         );
     }
@@ -137,8 +141,8 @@ fn a_limit_below_the_forecast_refuses_before_the_work() {
     let (embeddings, learning) = (AssignParams::default(), LearnParams::default());
     let (kept, alone) =
         (forecast::embeddings(x, groups, bags, true, 1), forecast::embeddings(x, groups, bags, false, 1));
-    let refining = forecast::refinement(x, groups, bags, &refinement, &rankers, 1);
-    let both = forecast::learning(x, groups, bags, &learning, 1);
+    let refining = forecast::refinement(x, groups, bags, &refinement, &rankers, &control(1, 0)).unwrap();
+    let both = forecast::learning(x, groups, bags, &learning, &control(1, 0)).unwrap();
     assert!(alone < kept && refining <= both);
     type Work<'a> = &'a dyn Fn(&Control) -> aquila::Result<()>;
     let work: [(&str, u64, Work<'_>); 5] = [

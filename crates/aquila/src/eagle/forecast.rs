@@ -2,19 +2,22 @@
 //!
 //! Each is meant as an upper bound, as a training's is ([`crate::xlinear::forecast`]), and counts rows, groups and bags.
 //! What is known is summed; what only the work can find is taken at its most: an embedding has all features of its
-//! samples, and refinement finds as many labels as bags and threshold allow. Tests hold each between one and three
-//! times the peak that an allocator counts.
+//! samples. Labels that refinement will choose are estimated from how many are expected and from the threshold, which
+//! falls with likeness; its first labels are those of groups, in a tree of cut rows. Tests hold each between one and
+//! three times the peak that an allocator counts.
 
 use super::abreast::{SHARED, worthwhile};
 use super::groups::Groups;
 use super::learn::{GroupMethod, LearnParams};
-use super::refine::{FAST_FOLDS, FLAT, RefineParams};
+use super::likeness::{likeness, unity};
+use super::posterior::expected;
+use super::refine::{FAST_FOLDS, FLAT, MEAN_ENTRIES, RefineParams, threshold};
 use super::tasks::Label;
 use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::Result;
 use crate::kernels::abreast::ABREAST;
-use crate::xlinear::{Relevance, Sizes, TrainParams};
+use crate::xlinear::{Relevance, Sizes, TrainParams, VectorCut};
 
 /// What helps embeddings, and refinement, where the limit is too low.
 const FEWER: &str = "or use fewer threads or features";
@@ -27,8 +30,13 @@ struct Given {
     memberships: f64,
     /// Labels of all groups together.
     segments: f64,
-    /// Pairs of a sample and a label of one of its groups.
+    /// Pairs of a sample and a label of one of its groups, and the same counted for each of its groups.
     pairs: f64,
+    seats: f64,
+    /// Labels of all tables of samples that have the same groups, at most.
+    of_tables: f64,
+    /// For each label the samples of its groups.
+    seats_of_labels: Vec<f64>,
     /// For each label the entries of the samples of its groups, sparse ones and those of a dense block.
     of_labels: Vec<[f64; 2]>,
 }
@@ -37,6 +45,7 @@ impl Given {
     fn new(x: &Features, groups: &Groups, bags: &Csr) -> Self {
         let block = x.dense().map_or(0, |d| d.cols());
         let mut of_labels = vec![[0.0; 2]; bags.cols()];
+        let mut seats_of_labels = vec![0.0; bags.cols()];
         for j in 0..groups.len() {
             let members = groups.members(j);
             let sparse: usize = members.iter().map(|i| x.sparse().row(*i as usize).indices.len()).sum();
@@ -44,16 +53,23 @@ impl Given {
                 let [entries, dense] = &mut of_labels[*k as usize];
                 *entries += sparse as f64;
                 *dense += (members.len() * block) as f64;
+                seats_of_labels[*k as usize] += members.len() as f64;
             }
         }
-        let seats = (0..groups.len()).map(|j| (groups.members(j).len() * bags.row(j).len()) as f64);
+        let seats: f64 = seats_of_labels.iter().sum();
+        let pairs = seats.min(x.rows() as f64 * bags.cols() as f64);
+        let grouped = groups.grouped().iter().filter(|g| **g).count();
+        let apart = groups.memberships_count() == grouped;
         Self {
             x: Sizes::of(x, bags.cols(), 0.0),
             groups: groups.len() as f64,
             memberships: groups.memberships_count() as f64,
             segments: bags.nnz() as f64,
-            pairs: seats.sum::<f64>().min(x.rows() as f64 * bags.cols() as f64),
+            pairs,
+            seats,
+            of_tables: if apart { pairs.min(bags.nnz() as f64) } else { pairs },
             of_labels,
+            seats_of_labels,
         }
     }
 
@@ -82,6 +98,55 @@ impl Given {
     /// The same of all entries.
     fn joined_support(&self, share: f64) -> f64 {
         self.of_labels.iter().map(|[sparse, dense]| (share * (sparse + dense)).min(self.x.features)).sum()
+    }
+
+    /// What rankers learn from where they learn from groups.
+    fn lessons_of_groups(&self, bags: &Csr) -> Lessons {
+        let mut lessons = Lessons { rows: vec![0.0; bags.cols()], entries: Vec::new() };
+        bags.indices().iter().for_each(|k| lessons.rows[*k as usize] += 1.0);
+        lessons.entries = self.of_labels.iter().map(|[sparse, dense]| sparse + dense).collect();
+        lessons
+    }
+
+    /// The same of samples, so many of a label's; rows of those that groups leave possible have the same entries in the mean.
+    fn lessons_of_samples(&self, chosen: Vec<f64>) -> Lessons {
+        let of = |(([sparse, dense], seats), chosen): ((&[f64; 2], &f64), &f64)| {
+            (sparse + dense) * chosen / f64::max(*seats, 1.0)
+        };
+        let entries = self.of_labels.iter().zip(&self.seats_of_labels).zip(&chosen).map(of).collect();
+        Lessons { rows: chosen, entries }
+    }
+
+    /// What making a tree of these rows takes but for the rows and labels themselves.
+    fn tree(&self, of: Sizes, lessons: &Lessons, params: &TrainParams, threads: usize) -> f64 {
+        let alone = |of: Sizes| of.stages(params, threads).tree() - of.x_bytes() - of.y_bytes();
+        if params.tree.vector_cut == VectorCut::Never {
+            return alone(Sizes { support: lessons.support(1.0, of.features, of.features), ..of });
+        }
+        let most = MEAN_ENTRIES as f64;
+        let entries = of.entries.min(most * of.rows);
+        let short = Sizes { entries, support: lessons.support(1.0, most, of.features), ..of };
+        // Cut rows are put together in lists that grew.
+        let cutting = 12.0 * entries + 8.0 * of.features;
+        short.x_bytes() + cutting.max(alone(short))
+    }
+}
+
+/// For each label how many rows teach it, and their entries.
+struct Lessons {
+    rows: Vec<f64>,
+    entries: Vec<f64>,
+}
+
+impl Lessons {
+    /// Most entries that vectors of all labels can hold, made of a share of the rows and of so many entries of each.
+    fn support(&self, share: f64, most: f64, features: f64) -> f64 {
+        let of = |(rows, entries): (&f64, &f64)| (share * entries.min(most * rows)).min(features);
+        self.rows.iter().zip(&self.entries).map(of).sum()
+    }
+
+    fn pairs(&self) -> f64 {
+        self.rows.iter().sum()
     }
 }
 
@@ -124,72 +189,112 @@ pub fn embeddings(x: &Features, groups: &Groups, bags: &Csr, kept: bool, threads
     (given.bytes() + given.rows() + 12.0 * given.x.rows + lists + working + found) as u64
 }
 
-/// What refinement takes on this many threads, with rankers of these parameters.
+/// What refinement takes, with rankers of these parameters. How like the samples of groups are is found first, for it
+/// says how many labels will be chosen.
 pub fn refinement(
     x: &Features,
     groups: &Groups,
     bags: &Csr,
     params: &RefineParams,
     rankers: &TrainParams,
-    threads: usize,
-) -> u64 {
-    refining(&Given::new(x, groups, bags), params, rankers, threads) as u64
+    control: &Control,
+) -> Result<u64> {
+    let given = Given::new(x, groups, bags);
+    let chosen = given.lessons_of_samples(chosen(&given, (x, groups, bags), params, control)?);
+    Ok(refining(&given, bags, &chosen, params, rankers, control.thread_count()) as u64)
 }
 
-fn refining(given: &Given, params: &RefineParams, rankers: &TrainParams, threads: usize) -> f64 {
-    let (pairs, threads_count) = (given.pairs, threads.max(1) as f64);
+/// About how many samples of each label refinement finds: as many as are expected, or one of each group; more where
+/// pairs of little probability are chosen too, which are taken to have twice the least in the mean.
+fn chosen(
+    given: &Given,
+    (x, groups, bags): Inputs<'_>,
+    params: &RefineParams,
+    control: &Control,
+) -> Result<Vec<f64>> {
+    let sure = 2.0 * f64::from(threshold(params, unity(likeness(x, groups, control)?, groups)));
+    let expected = control.install(|| expected(groups, bags, |k| given.seats_of_labels[k]))?;
+    let mut chosen = given.lessons_of_groups(bags).rows;
+    for ((n, expected), seats) in chosen.iter_mut().zip(expected).zip(&given.seats_of_labels) {
+        *n = if sure > 0.0 { (n.max(expected) / sure.min(1.0)).min(*seats) } else { *seats };
+    }
+    Ok(chosen)
+}
+
+fn refining(
+    given: &Given,
+    bags: &Csr,
+    chosen: &Lessons,
+    params: &RefineParams,
+    rankers: &TrainParams,
+    threads: usize,
+) -> f64 {
+    let (pairs, labels, threads_count) = (given.pairs, chosen.pairs(), threads.max(1) as f64);
+    let fast = params.rounds == 0;
     // The rows as rankers get them.
-    let x = Sizes { entries: given.entries(), block: 0.0, support: given.joined_support(1.0), ..given.x };
-    let folds = f64::from(if params.rounds == 0 { FAST_FOLDS } else { params.folds });
+    let x = Sizes { entries: given.entries(), block: 0.0, ..given.x };
+    let folds = f64::from(if fast { FAST_FOLDS } else { params.folds });
     let rest = 1.0 - 1.0 / folds;
 
-    let lists = 12.0 * given.memberships + 32.0 * x.rows + 16.0 * given.groups + 200.0 * x.labels;
-    // Candidates by sample, in vectors that grew, and the segments with the tables that company is kept by.
-    let candidates = 12.0 * pairs + 12.0 * given.segments + (32.0 * given.segments).min(32.0 * pairs);
-    // What segments tell their pairs, and one number a pair: what is known of it, and what is being made of that.
-    let told = 4.0 * pairs;
-    let (known, making) =
-        if params.rounds == 0 { (4.0 * pairs, 20.0 * pairs) } else { (16.0 * pairs, 20.0 * pairs) };
-    let base = given.bytes() + given.rows() + lists + candidates + told;
+    let lists = 12.0 * given.memberships + 64.0 * x.rows + 24.0 * given.groups + 300.0 * x.labels;
+    // Labels by sample and by group, and where labels stand in the tables by which company is kept.
+    let candidates = 4.0 * pairs + 8.0 * given.segments + 24.0 * given.of_tables;
+    // What segments tell their pairs, and two numbers a pair: its odds by its own evidence, and by all.
+    let posterior = 4.0 * given.seats + 8.0 * pairs;
+    let base = given.bytes() + given.rows() + lists + candidates + posterior;
+    // The first scores; with rounds also the last, the mean of these, and the evidence of all.
+    let scores = if fast { 4.0 * pairs } else { 16.0 * pairs };
+    // What company says, by label and by sample, beside the labels of the round; or labels in parts that grew and put
+    // together, beside the same weighed.
+    let making = (8.0 * pairs + 8.0 * labels).max(4.0 * given.segments + 28.0 * labels);
 
     let flat = x.labels <= f64::from(FLAT);
     let mut params_of = rankers.clone();
     if flat {
         params_of.tree.max_leaf = FLAT;
     }
-    let part = |of: Sizes| Sizes {
-        rows: rest * of.rows,
-        entries: rest * of.entries,
-        pairs: rest * of.pairs,
-        support: given.joined_support(rest),
-        ..of
-    };
-    // The whole rows and labels make the tree, all folds but one the classifiers; both are held then.
-    let ranker = |of: Sizes, params: &TrainParams| {
-        let tree = if flat { 0.0 } else { of.stages(params, threads).tree() - of.x_bytes() - of.y_bytes() };
-        let scoring = 8.0 * pairs / folds * 3.0 + 8.0 * x.entries / folds;
-        tree.max(part(of).stages(params, threads).classifiers().max(scoring))
+    // All rows and labels make the tree, all folds but one the classifiers.
+    let ranker = |of: Sizes, lessons: &Lessons, most: f64, params: &TrainParams| {
+        let tree = if flat { 0.0 } else { given.tree(of, lessons, params, threads) };
+        let part = Sizes {
+            rows: rest * of.rows,
+            entries: rest * of.entries,
+            pairs: rest * of.pairs,
+            support: lessons.support(rest, most, of.features),
+            ..of
+        };
+        let scoring = 12.0 * x.features * threads_count;
+        tree.max(part.stages(params, threads).classifiers() + scoring)
     };
     let mut of_groups = params_of.clone();
     of_groups.model.normalize = true;
     let means = (x.entries / x.rows.max(1.0) * given.memberships).min(given.groups * x.features);
     let means = Sizes { rows: given.groups, entries: means, pairs: given.segments, ..x };
     let making_means = 20.0 * means.entries + 4.0 * x.features * threads_count;
-    let first = 4.0 * pairs + making_means.max(means.x_bytes() + ranker(means, &of_groups));
-    let later = if params.rounds == 0 {
+    // Of a row of length 1 no more entries than these are as large as the least weight that is kept.
+    let large = f64::from(rankers.solver.threshold).max(1e-9).powi(-2);
+    let of_means = ranker(means, &given.lessons_of_groups(bags), large, &of_groups);
+    let first = 4.0 * pairs + making_means.max(means.x_bytes() + of_means);
+    let later = if fast {
         0.0
     } else {
         let mut of_samples = params_of;
         of_samples.solver.relevance = Relevance::Leaves;
-        let samples = Sizes { pairs, ..x };
-        known + samples.y_bytes() + ranker(samples, &of_samples)
+        let samples = Sizes { pairs: labels, ..x };
+        12.0 * pairs + samples.y_bytes() + ranker(samples, chosen, x.features, &of_samples)
     };
-    let labels = 8.0 * pairs;
-    base + first.max(later).max(known + making + labels)
+    base + first.max(later).max(scores + making)
 }
 
 /// What learning a model from groups takes: the larger of finding labels of samples and of training on them.
-pub fn learning(x: &Features, groups: &Groups, bags: &Csr, params: &LearnParams, threads: usize) -> u64 {
+pub fn learning(
+    x: &Features,
+    groups: &Groups,
+    bags: &Csr,
+    params: &LearnParams,
+    control: &Control,
+) -> Result<u64> {
+    let threads = control.thread_count();
     let given = Given::new(x, groups, bags);
     let LearnParams { group: how, train } = params;
     let mut train = train.clone();
@@ -198,7 +303,9 @@ pub fn learning(x: &Features, groups: &Groups, bags: &Csr, params: &LearnParams,
         GroupMethod::Eagle => (embeddings(x, groups, bags, false, threads) as f64, given.segments),
         GroupMethod::Refine => {
             train.solver.relevance = Relevance::Leaves;
-            (refining(&given, &how.refinement(), &params.train, threads), given.pairs)
+            let how = how.refinement();
+            let chosen = given.lessons_of_samples(chosen(&given, (x, groups, bags), &how, control)?);
+            (refining(&given, bags, &chosen, &how, &params.train, threads), chosen.pairs())
         }
     };
     // Few pairs have no more entries than their rows; labels of many have no more than there are features.
@@ -207,7 +314,7 @@ pub fn learning(x: &Features, groups: &Groups, bags: &Csr, params: &LearnParams,
     // Where some sample stands in no group, the others are copied.
     let copied = if groups.grouped().iter().all(|g| *g) { 0.0 } else { given.x.x_bytes() + sizes.y_bytes() };
     let training = given.bytes() - given.x.x_bytes() + copied + sizes.stages(&train, threads).most();
-    finding.max(training) as u64
+    Ok(finding.max(training) as u64)
 }
 
 type Inputs<'a> = (&'a Features, &'a Groups, &'a Csr);
@@ -236,7 +343,7 @@ pub(super) fn check_refinement(
     if !control.wants_forecast() {
         return Ok(());
     }
-    let need = refinement(x, groups, bags, params, rankers, control.thread_count());
+    let need = refinement(x, groups, bags, params, rankers, control)?;
     control.allows("refinement", (x.rows(), bags.cols()), need, SMALLER)
 }
 
@@ -246,7 +353,7 @@ pub(super) fn check_learning(
     params: &LearnParams,
     control: &Control,
 ) -> Result<u64> {
-    let need = learning(x, groups, bags, params, control.thread_count());
+    let need = learning(x, groups, bags, params, control)?;
     control.allows("learning from groups", (x.rows(), bags.cols()), need, SMALLER)?;
     Ok(need)
 }

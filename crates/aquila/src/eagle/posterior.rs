@@ -46,38 +46,42 @@ pub(super) struct Rates {
 
 impl Rates {
     pub fn new(groups: &Groups, bags: &Csr, pairs: &Candidates<'_>) -> Self {
-        let mut sizes = BTreeMap::new();
-        for j in (0..groups.len()).filter(|j| !groups.members(*j).is_empty()) {
-            *sizes.entry(groups.members(j).len()).or_insert(0u64) += 1;
-        }
-        let filled = sizes.values().sum::<u64>().max(1) as f64;
-        let (mut carried, mut counts) = (vec![0u64; bags.cols()], vec![0f64; bags.cols()]);
-        for (j, row) in bags.iter_rows().enumerate().filter(|(j, _)| !groups.members(*j).is_empty()) {
-            for (k, v) in row.iter().filter(|e| e.1 != 0.0) {
-                carried[k as usize] += 1;
-                counts[k as usize] += f64::from(v).min(groups.members(j).len() as f64);
-            }
-        }
-        // Bags of ones say which labels, not how many.
-        let counted = bags.values().iter().any(|v| *v > 1.0);
-        let samples = groups.memberships_count() as f64;
-        let expected = (0..bags.cols())
-            .into_par_iter()
-            .map(|k| match (carried[k], counted) {
-                (0, _) => 0.0,
-                (_, true) => counts[k],
-                (n, false) => samples * rate(&sizes, filled, (n as f64).min(filled - 0.5) / filled),
-            })
-            .enumerate()
-            .map(|(k, n)| n.min(f64::from(pairs.counts()[k])))
-            .collect();
-        Self { expected }
+        Self { expected: expected(groups, bags, |k| f64::from(pairs.counts()[k])) }
     }
 
     /// The expected number of samples of a label.
     pub fn expected(&self, k: usize) -> f64 {
         self.expected[k]
     }
+}
+
+/// How many samples are expected to have each label, and no more than these.
+pub(super) fn expected(groups: &Groups, bags: &Csr, most: impl Fn(usize) -> f64 + Sync) -> Vec<f64> {
+    let mut sizes = BTreeMap::new();
+    for j in (0..groups.len()).filter(|j| !groups.members(*j).is_empty()) {
+        *sizes.entry(groups.members(j).len()).or_insert(0u64) += 1;
+    }
+    let filled = sizes.values().sum::<u64>().max(1) as f64;
+    let (mut carried, mut counts) = (vec![0u64; bags.cols()], vec![0f64; bags.cols()]);
+    for (j, row) in bags.iter_rows().enumerate().filter(|(j, _)| !groups.members(*j).is_empty()) {
+        for (k, v) in row.iter().filter(|e| e.1 != 0.0) {
+            carried[k as usize] += 1;
+            counts[k as usize] += f64::from(v).min(groups.members(j).len() as f64);
+        }
+    }
+    // Bags of ones say which labels, not how many.
+    let counted = bags.values().iter().any(|v| *v > 1.0);
+    let samples = groups.memberships_count() as f64;
+    (0..bags.cols())
+        .into_par_iter()
+        .map(|k| match (carried[k], counted) {
+            (0, _) => 0.0,
+            (_, true) => counts[k],
+            (n, false) => samples * rate(&sizes, filled, (n as f64).min(filled - 0.5) / filled),
+        })
+        .enumerate()
+        .map(|(k, n)| n.min(most(k)))
+        .collect()
 }
 
 /// The `q` at which random groups of these sizes carry a label with frequency `f`.

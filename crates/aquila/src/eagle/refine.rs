@@ -100,7 +100,7 @@ const ROUNDS: f32 = 2.0;
 const HASTE: f32 = 3.0;
 const FAST_HASTE: f32 = 14.0;
 /// Most entries of a row that count for the rankers' tree.
-const MEAN_ENTRIES: usize = 64;
+pub(super) const MEAN_ENTRIES: usize = 64;
 /// Most labels for which rankers learn without a tree, which finds the order of samples best.
 pub(super) const FLAT: u32 = 1000;
 /// A stream of random numbers for each round's folds.
@@ -116,6 +116,11 @@ fn certainty(y: &Csr) -> f32 {
 pub(super) fn weighed(y: &Csr, power: f32) -> Csr {
     let values = y.values().iter().map(|p| p.powf(power)).collect();
     Csr::trusted(y.rows(), y.cols(), y.indptr().to_vec(), y.indices().to_vec(), values)
+}
+
+/// The least probability of a label in groups of this unity.
+pub(super) fn threshold(params: &RefineParams, unity: f64) -> f32 {
+    params.threshold * (1.0 - unity / ALIKE).max(0.0) as f32
 }
 
 /// The parameters with which a ranker learns refined labels, whose values weigh them.
@@ -154,7 +159,7 @@ pub fn refine(
         Ok((pairs, rates, likeness_of(&rows, groups, control)?))
     })??;
     let unity = unity(likeness, groups);
-    let threshold = params.threshold * (1.0 - unity / ALIKE).max(0.0) as f32;
+    let threshold = threshold(params, unity);
     let power = (ALIKE / unity.max(ALIKE)).powi(2) as f32;
 
     let mut rankers = rankers.clone();
