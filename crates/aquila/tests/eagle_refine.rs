@@ -266,6 +266,28 @@ fn a_model_learns_from_groups() {
 }
 
 #[test]
+fn groups_without_samples_or_labels_teach_nothing() {
+    let x = Features::from(csr(2, &[0, 1, 1].map(|j| vec![(j, 1.0)])));
+    let nobody = Groups::from_lists(3, [vec![], vec![]]).unwrap();
+    let groups = Groups::from_lists(3, [vec![0, 1, 2], vec![]]).unwrap();
+    let labels = csr(2, &[vec![(0, 1.0)], vec![(1, 1.0)]]);
+    let none = csr(2, &[vec![], vec![]]);
+    let apart = csr(2, &[vec![], vec![(1, 1.0)]]);
+    for (groups, bags) in [(&nobody, &labels), (&groups, &none), (&groups, &apart)] {
+        for method in [GroupMethod::Union, GroupMethod::Eagle, GroupMethod::Refine] {
+            let mut params = LearnParams::default();
+            params.group.method = method;
+            let got = learn(&x, groups, bags, &params, TrainInputs::default(), &control(1, 0)).map(|_| ());
+            refused(
+                got,
+                ErrorCode::InvalidArgument,
+                &["no sample stands in a group with labels", "check groups and bags"],
+            );
+        }
+    }
+}
+
+#[test]
 fn advice_follows_from_what_groups_are_like() {
     let x = Features::from(csr(2, &[0, 0, 1, 1, 0].map(|j| vec![(j, 1.0)])));
     let groups = Groups::from_lists(5, [vec![0, 1], vec![2, 3], vec![]]).unwrap();

@@ -70,6 +70,14 @@ impl Params for LearnParams {
     }
 }
 
+/// Refuses groups that teach nothing: no sample stands in one with labels.
+fn check_lessons(groups: &Groups, bags: &Csr) -> Result<()> {
+    if !(0..groups.len()).any(|j| !groups.members(j).is_empty() && !bags.row(j).indices.is_empty()) {
+        fail!(InvalidArgument, "no sample stands in a group with labels: check groups and bags");
+    }
+    Ok(())
+}
+
 /// Learns a model from samples whose labels are known for groups only. Samples of no group teach nothing: nobody
 /// knows their labels.
 ///
@@ -93,6 +101,7 @@ pub fn learn(
     }
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
+    check_lessons(groups, bags)?;
     let forecast_bytes = forecast::check_learning((x, groups, bags), all, control)?;
     let control = &control.part();
     let (y, params) = match how.method {
