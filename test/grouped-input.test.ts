@@ -176,7 +176,7 @@ describe('what does not fit together', () => {
 
   it.each(Object.entries(training))('is nothing to learn for %s', async (_, train) => {
     const nothing = { ...fitting(), bags: matrix(Array(6).fill([]), 2) }
-    await expectError(() => train(nothing), 'INVALID_ARGUMENT', /no labels/)
+    await expectError(() => train(nothing), 'INVALID_ARGUMENT', /no sample stands in a group with labels/)
   })
 
   it('are pairs that stand twice, and numbers that are none', async () => {
