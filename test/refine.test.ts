@@ -194,6 +194,10 @@ describe('XLinear.trainGroups', () => {
       indices: new Uint32Array(0),
       values: new Float32Array(0),
     })
-    await expectError(() => XLinear.trainGroups(data.x, groups, noLabels), 'INVALID_ARGUMENT', /no sample stands in a group with labels/)
+    await expectError(
+      () => XLinear.trainGroups(data.x, groups, noLabels),
+      'INVALID_ARGUMENT',
+      /no sample stands in a group with labels/,
+    )
   })
 })
