@@ -41,8 +41,7 @@ impl<'a> Candidates<'a> {
         let bags = sum_rows(each.chunks(1), bags, |_| 1.0, control)?;
         let memberships = groups.memberships();
         control.check()?;
-        let (starts, labels) = labels_of_samples(&memberships, &bags)?;
-        control.check()?;
+        let (starts, labels) = labels_of_samples(&memberships, &bags, control)?;
         let mut next = memberships.indptr().to_vec();
         let (mut nth, mut seats) = (vec![0; memberships.nnz()], vec![0]);
         for j in 0..groups.len() {
@@ -202,20 +201,25 @@ impl<'a> Candidates<'a> {
 
     /// The pairs for which `keep` holds as samples × labels with these values, the likeliest of each segment (of equal
     /// ones the first) whatever `keep` says.
-    pub fn choose(&self, likely: &[f32], least: f32) -> Csr {
+    pub fn choose(&self, likely: &[f32], least: f32, control: &Control) -> Result<Csr> {
         let mut best = vec![0u32; self.segments()];
-        self.by_bag(&mut best).into_par_iter().enumerate().for_each_init(Vec::new, |own, (j, best)| {
-            own.clear();
-            own.resize(2 * best.len(), -1.0);
-            let (most, own) = own.split_at_mut(best.len());
-            for i in self.members(j) {
-                self.lift(*i as usize, j, likely, own);
-                for ((best, most), own) in best.iter_mut().zip(&mut *most).zip(&*own) {
-                    (*best, *most) = if *own > *most { (*i, *own) } else { (*best, *most) };
+        self.by_bag(&mut best).into_par_iter().enumerate().try_for_each_init(
+            Vec::new,
+            |own, (j, best)| {
+                control.check()?;
+                own.clear();
+                own.resize(2 * best.len(), -1.0);
+                let (most, own) = own.split_at_mut(best.len());
+                for i in self.members(j) {
+                    self.lift(*i as usize, j, likely, own);
+                    for ((best, most), own) in best.iter_mut().zip(&mut *most).zip(&*own) {
+                        (*best, *most) = if *own > *most { (*i, *own) } else { (*best, *most) };
+                    }
                 }
-            }
-        });
-        self.gather(|kept: &mut Vec<f32>, i, indices, values| {
+                Ok(())
+            },
+        )?;
+        self.gather(control, |kept: &mut Vec<f32>, i, indices, values| {
             let of_row = &likely[self.span(i)];
             kept.clear();
             kept.extend(of_row.iter().map(|p| f32::from(*p >= least)));
@@ -235,27 +239,29 @@ impl<'a> Candidates<'a> {
     /// The matrix samples × labels to which `each` adds a sample's labels, which ascend, and their values.
     pub fn gather<S: Default>(
         &self,
+        control: &Control,
         each: impl Fn(&mut S, usize, &mut Vec<u32>, &mut Vec<f32>) + Sync,
-    ) -> Csr {
+    ) -> Result<Csr> {
         let parts: Vec<_> = (0..PARTS)
             .into_par_iter()
             .map(|part| {
                 let (mut scratch, mut ends) = (S::default(), Vec::new());
                 let (mut indices, mut values) = (Vec::new(), Vec::new());
                 for i in self.part(part) {
+                    control.check()?;
                     each(&mut scratch, i, &mut indices, &mut values);
                     ends.push(indices.len());
                 }
-                (ends, indices, values)
+                Ok((ends, indices, values))
             })
-            .collect();
+            .collect::<Result<_>>()?;
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
         for (ends, of_part, with) in parts {
             indptr.extend(ends.iter().map(|end| indices.len() + end));
             indices.extend(of_part);
             values.extend(with);
         }
-        Csr::trusted(self.rows(), self.labels(), indptr, indices, values)
+        Ok(Csr::trusted(self.rows(), self.labels(), indptr, indices, values))
     }
 
     /// The samples of one of the parts that are worked on side by side.
@@ -268,8 +274,9 @@ impl<'a> Candidates<'a> {
 const LEAST: f32 = 0.01;
 
 /// Where the labels of each sample's groups begin, and these labels.
-fn labels_of_samples(memberships: &Csr, bags: &Csr) -> Result<(Vec<usize>, Vec<u32>)> {
+fn labels_of_samples(memberships: &Csr, bags: &Csr, control: &Control) -> Result<(Vec<usize>, Vec<u32>)> {
     let join = |i: usize, joined: &mut Vec<u32>| {
+        control.check()?;
         joined.clear();
         let groups = memberships.row(i).indices;
         groups.iter().for_each(|j| joined.extend_from_slice(bags.row(*j as usize).indices));
@@ -277,13 +284,14 @@ fn labels_of_samples(memberships: &Csr, bags: &Csr) -> Result<(Vec<usize>, Vec<u
             joined.sort_unstable();
             joined.dedup();
         }
+        Ok(())
     };
     let samples = (0..memberships.rows()).into_par_iter();
     let count = |joined: &mut Vec<u32>, i| {
-        join(i, joined);
-        joined.len()
+        join(i, joined)?;
+        Ok(joined.len())
     };
-    let counts: Vec<usize> = samples.map_init(Vec::new, count).collect();
+    let counts: Vec<usize> = samples.map_init(Vec::new, count).collect::<Result<_>>()?;
     let mut starts = vec![0];
     starts.extend(counts.iter().scan(0, |end, n| {
         *end += n;
@@ -299,10 +307,11 @@ fn labels_of_samples(memberships: &Csr, bags: &Csr) -> Result<(Vec<usize>, Vec<u
     }
     let mut labels = filled(0, all);
     let rows = parts(&mut labels, counts.into_iter());
-    rows.into_par_iter().enumerate().for_each_init(Vec::new, |joined, (i, row)| {
-        join(i, joined);
+    rows.into_par_iter().enumerate().try_for_each_init(Vec::new, |joined, (i, row)| {
+        join(i, joined)?;
         row.copy_from_slice(joined);
-    });
+        Ok(())
+    })?;
     Ok((starts, labels))
 }
 

@@ -105,7 +105,7 @@ impl<'a> Company<'a> {
 
     /// What the other labels of its sample say of each pair, given how likely pairs are.
     pub fn says(&self, likely: &[f32], control: &Control) -> Result<Vec<f32>> {
-        let (apart, squares) = self.apart(likely);
+        let (apart, squares) = self.apart(likely, control)?;
         let scales: [Vec<f32>; 2] =
             [0, 1].map(|half| squares.iter().map(|s| 1.0 / (s[half] as f32 + DOUBT).sqrt()).collect());
         let mut said = filled(0.0, apart.len());
@@ -190,26 +190,32 @@ impl<'a> Company<'a> {
 
     /// How far each pair is from the mean of its group, or of its groups' means, by table; and for each label and half of
     /// the groups the sum of its squares.
-    fn apart(&self, likely: &[f32]) -> (Vec<f32>, Vec<[f64; 2]>) {
+    fn apart(&self, likely: &[f32], control: &Control) -> Result<(Vec<f32>, Vec<[f64; 2]>)> {
         let pairs = self.pairs;
         let mut means = vec![0f32; pairs.segments()];
-        pairs.by_bag(&mut means).into_par_iter().enumerate().for_each_init(Vec::new, |own, (j, means)| {
-            own.clear();
-            own.resize(means.len(), 0.0);
-            let share = 1.0 / pairs.members(j).len().max(1) as f32;
-            for i in pairs.members(j) {
-                pairs.lift(*i as usize, j, likely, own);
-                means.iter_mut().zip(&*own).for_each(|(mean, p)| *mean += share * p);
-            }
-        });
+        pairs.by_bag(&mut means).into_par_iter().enumerate().try_for_each_init(
+            Vec::new,
+            |own, (j, means)| {
+                control.check()?;
+                own.clear();
+                own.resize(means.len(), 0.0);
+                let share = 1.0 / pairs.members(j).len().max(1) as f32;
+                for i in pairs.members(j) {
+                    pairs.lift(*i as usize, j, likely, own);
+                    means.iter_mut().zip(&*own).for_each(|(mean, p)| *mean += share * p);
+                }
+                Ok(())
+            },
+        )?;
         let mut apart = filled(0.0, pairs.len());
         let mut of_tables = vec![0f64; self.by_label.len()];
         let spans = parts(&mut apart, self.tables.iter().map(|t| t.samples.len() * self.labels_of(t).len()));
         let squares = parts(&mut of_tables, self.tables.iter().map(|t| self.labels_of(t).len()));
         let tables = self.tables.par_iter().zip(spans).zip(squares);
-        tables.for_each_init(
+        tables.try_for_each_init(
             || [Vec::new(), Vec::new()],
             |[sums, counts], ((table, apart), squares)| {
+                control.check()?;
                 let n = self.labels_of(table).len();
                 for (apart, i) in apart.chunks_exact_mut(n).zip(&self.samples[table.samples.clone()]) {
                     let i = *i as usize;
@@ -230,12 +236,13 @@ impl<'a> Company<'a> {
                         *square += f64::from(*d * *d);
                     }
                 }
+                Ok(())
             },
-        );
+        )?;
         let mut squares = vec![[0f64; 2]; pairs.labels()];
         let labels = self.tables.iter().flat_map(|t| self.labels_of(t).iter().map(|k| (*k as usize, t.half)));
         labels.zip(of_tables).for_each(|((k, half), square)| squares[k][half] += square);
-        (apart, squares)
+        Ok((apart, squares))
     }
 }
 

@@ -202,7 +202,7 @@ pub fn refine(
     let mut later = Vec::new();
     let mut weight = 0.0;
     for round in 1..=rounds {
-        let y = weighed(&control.install(|| pairs.choose(posterior.likely(), threshold))?, power);
+        let y = weighed(&control.install(|| pairs.choose(posterior.likely(), threshold, control))??, power);
         if round == 1 {
             weight = ROUNDS * certainty(&y);
         }
@@ -215,7 +215,7 @@ pub fn refine(
         let evidence: Vec<f32> = first.iter().zip(&later).map(|(z, s)| z + weight * s).collect();
         work.believe(&mut posterior, &company, &evidence)?;
     }
-    let y = control.install(|| pairs.choose(posterior.likely(), threshold))?;
+    let y = control.install(|| pairs.choose(posterior.likely(), threshold, control))??;
     Ok(Refined { y, likeness, threshold, power, seconds: since.elapsed().as_secs_f64() })
 }
 

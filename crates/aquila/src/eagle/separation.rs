@@ -30,9 +30,9 @@ const STREAM: u64 = 0x6465_636f_7973;
 pub(super) fn decoys(pairs: &Candidates<'_>, control: &Control) -> Result<Csr> {
     let carried = pairs.bags().indices();
     let step = pairs.rows().div_ceil(SAMPLES).max(1);
-    let decoys = pairs.gather(|(): &mut (), i, indices, values| {
+    pairs.gather(control, |(): &mut (), i, indices, values| {
         let (own, begin) = (pairs.labels_of(i), indices.len());
-        if i % step != 0 || own.is_empty() || control.is_cancelled() {
+        if i % step != 0 || own.is_empty() {
             return;
         }
         let most = own.len().min(EACH);
@@ -49,8 +49,7 @@ pub(super) fn decoys(pairs: &Candidates<'_>, control: &Control) -> Result<Csr> {
         }
         indices[begin..].sort_unstable();
         values.resize(indices.len(), 1.0);
-    });
-    control.check().map(|()| decoys)
+    })
 }
 
 /// Scores of candidates and decoys.

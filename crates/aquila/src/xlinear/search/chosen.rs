@@ -307,25 +307,27 @@ mod tests {
             let (model, _) = train(&x.clone().into(), &y, &params, TrainInputs::default(), &control).unwrap();
             for form in [ScoreForm::LogSigmoid, ScoreForm::L3Hinge, ScoreForm::Margin] {
                 let search = PredictParams { scores: form, ..PredictParams::default() };
-                let scope = Scope::Chosen(asked.clone());
-                let ranked = model.predict(&x.clone().into(), &search, &scope, &control).unwrap();
                 let rows: Vec<u32> = (0..300).filter(|i| i % 3 != 1).collect();
                 let (mut found, mut again) = (vec![7.0; asked.nnz()], vec![7.0; fewer.nnz()]);
                 let lists = |of: &Csr| (of.indptr().to_vec(), of.indices().to_vec());
                 let (many, few) = (lists(&asked), lists(&fewer));
                 let places = [((&many.0[..], &many.1[..]), &mut found[..]), ((&few.0, &few.1), &mut again)];
                 model.score(&x, &rows, places, form, &control).unwrap();
-                for i in 0..300 {
-                    let span = asked.indptr()[i]..asked.indptr()[i + 1];
-                    if i % 3 == 1 {
-                        assert!(found[span].iter().all(|s| *s == 7.0));
-                        continue;
-                    }
-                    let (from, to) = (ranked.indptr[i], ranked.indptr[i + 1]);
-                    assert_eq!(to - from, span.len());
-                    for (label, score) in ranked.labels[from..to].iter().zip(&ranked.scores[from..to]) {
-                        let place = asked.row(i).indices.binary_search(label).unwrap();
-                        assert_eq!(found[span.start + place], *score, "row {i}, label {label}, {form:?}");
+                for (asked, found) in [(&asked, &found), (&fewer, &again)] {
+                    let scope = Scope::Chosen(asked.clone());
+                    let ranked = model.predict(&x.clone().into(), &search, &scope, &control).unwrap();
+                    for i in 0..300 {
+                        let span = asked.indptr()[i]..asked.indptr()[i + 1];
+                        if i % 3 == 1 {
+                            assert!(found[span].iter().all(|s| *s == 7.0));
+                            continue;
+                        }
+                        let (from, to) = (ranked.indptr[i], ranked.indptr[i + 1]);
+                        assert_eq!(to - from, span.len());
+                        for (label, score) in ranked.labels[from..to].iter().zip(&ranked.scores[from..to]) {
+                            let place = asked.row(i).indices.binary_search(label).unwrap();
+                            assert_eq!(found[span.start + place], *score, "row {i}, label {label}, {form:?}");
+                        }
                     }
                 }
             }
