@@ -1,7 +1,10 @@
 //! Text files against a naive reader, for any thread count; every fault with its code, file and line.
 
+mod common;
+
 use aquila::data::{self, Dataset, LibsvmOptions, Source};
 use aquila::{Control, Csr, Error, ErrorCode};
+use common::shared;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -354,13 +357,7 @@ fn what_cannot_be_written() {
 
 #[test]
 fn real_data() {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let folder = std::env::var("AQUILA_DATA").unwrap_or_else(|_| default.to_owned());
-    let path = PathBuf::from(&folder).join("bibtex.train.txt.gz");
-    if !path.exists() {
-        println!("skipped: no bibtex.train.txt.gz in {folder} (set AQUILA_DATA)");
-        return;
-    }
+    let Some(path) = shared("bibtex.train.txt.gz") else { return };
     let data = read_xmc(&path, 2).unwrap();
     assert_eq!((data.x.rows(), data.x.cols(), data.y.rows(), data.y.cols()), (4880, 1836, 4880, 159));
     let mut text = Vec::new();

@@ -1,10 +1,11 @@
-//! Random numbers, small data sets and trees for the tests of training; nothing of it comes from the engine.
+//! Random numbers, small data sets, trees, and where real data is; nothing of it comes from the engine.
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
 use aquila::control::Control;
 use aquila::kernels::dcd::DualLoss;
 use aquila::tree::{LabelTree, NODE, TreeLayer};
 use aquila::{Csr, ErrorCode, Features, Result};
+use std::path::PathBuf;
 
 /// A small generator (xorshift): tests must not depend on the engine's.
 pub struct Rng(u64);
@@ -41,6 +42,18 @@ pub fn control(threads: usize, seed: u64) -> Control {
     let mut control = Control::with_threads(threads);
     control.seed = seed;
     control
+}
+
+/// A file of real data where it is there; where not, says that the test is skipped.
+pub fn shared(name: &str) -> Option<PathBuf> {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let folder = std::env::var("AQUILA_DATA").unwrap_or_else(|_| default.to_owned());
+    let path = PathBuf::from(&folder).join(name);
+    let there = path.exists();
+    if !there {
+        println!("skipped: no {name} in {folder} (set AQUILA_DATA)");
+    }
+    there.then_some(path)
 }
 
 /// Rows of (column, value), columns ascending.
