@@ -6,7 +6,7 @@ mod counting;
 
 use aquila::eagle::{
     AssignParams, ClusterParams, GroupMethod, Groups, LearnParams, Merge, RefineParams, assign, embed,
-    forecast, learn, refine,
+    forecast, learn, likeness, refine,
 };
 use aquila::xlinear::{TrainInputs, TrainParams};
 use aquila::{Control, Csr, Dense, ErrorCode, Features};
@@ -116,8 +116,9 @@ fn forecasts_are_at_least_the_peak_and_not_three_times_it() {
         let params = RefineParams { rounds, ..RefineParams::default() };
         compare(
             |c| {
-                forecast::refinement(&c.x, &c.groups, &c.bags, &params, &rankers, &control(c.threads, 0))
-                    .unwrap()
+                let control = control(c.threads, 0);
+                let likeness = likeness(&c.x, &c.groups, &control).unwrap();
+                forecast::refinement(&c.x, &c.groups, &c.bags, likeness, &params, &rankers, &control).unwrap()
             },
             |c, control| refine(&c.x, &c.groups, &c.bags, &params, &rankers, control).unwrap(),
         );
@@ -126,10 +127,33 @@ fn forecasts_are_at_least_the_peak_and_not_three_times_it() {
         let mut params = LearnParams::default();
         params.group.method = method;
         compare(
-            |c| forecast::learning(&c.x, &c.groups, &c.bags, &params, &control(c.threads, 0)).unwrap(),
+            |c| {
+                let control = control(c.threads, 0);
+                let likeness = likeness(&c.x, &c.groups, &control).unwrap();
+                forecast::learning(&c.x, &c.groups, &c.bags, likeness, &params, &control).unwrap()
+            },
             |c, control| learn(&c.x, &c.groups, &c.bags, &params, TrainInputs::default(), control).unwrap(),
         );
     }
+}
+
+#[test]
+fn a_dense_block_is_not_copied_to_forecast() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(case) = cases().into_iter().find(|c| c.x.dense().is_some()) else { panic!("no such case") };
+    let block = case.x.dense().map_or(0, |d| size_of_val(d.values()) as u64);
+    let mut limited = control(2, 0);
+    limited.memory_limit = 1;
+    let before = live();
+    let (refused_all, peak) = peak(|| {
+        let refined = RefineParams::default();
+        let trained = TrainParams::default();
+        let Case { x, groups, bags, .. } = &case;
+        refine(x, groups, bags, &refined, &trained, &limited).is_err()
+            && learn(x, groups, bags, &LearnParams::default(), TrainInputs::default(), &limited).is_err()
+    });
+    assert!(refused_all);
+    assert!(peak - before < block / 2, "{} beside a block of {block}", peak - before);
 }
 
 #[test]
@@ -141,8 +165,10 @@ fn a_limit_below_the_forecast_refuses_before_the_work() {
     let (embeddings, learning) = (AssignParams::default(), LearnParams::default());
     let (kept, alone) =
         (forecast::embeddings(x, groups, bags, true, 1), forecast::embeddings(x, groups, bags, false, 1));
-    let refining = forecast::refinement(x, groups, bags, &refinement, &rankers, &control(1, 0)).unwrap();
-    let both = forecast::learning(x, groups, bags, &learning, &control(1, 0)).unwrap();
+    let alike = likeness(x, groups, &control(1, 0)).unwrap();
+    let refining =
+        forecast::refinement(x, groups, bags, alike, &refinement, &rankers, &control(1, 0)).unwrap();
+    let both = forecast::learning(x, groups, bags, alike, &learning, &control(1, 0)).unwrap();
     assert!(alone < kept && refining <= both);
     type Work<'a> = &'a dyn Fn(&Control) -> aquila::Result<()>;
     let work: [(&str, u64, Work<'_>); 5] = [

@@ -7,8 +7,8 @@ use aquila::eagle::{
     statistics, union,
 };
 use aquila::xlinear::{PredictParams, Scope, TrainInputs, TrainParams};
-use aquila::{Control, Csr, ErrorCode, Features};
-use common::{Lists, Rng, control, csr, lists, refused};
+use aquila::{Control, Csr, Dense, ErrorCode, Features};
+use common::{Lists, Rng, control, csr, lists, random_rows, refused};
 
 fn texts(rng: &mut Rng, rows: usize, topics: usize) -> (Features, Csr) {
     texts_with(rng, rows, topics, 8)
@@ -96,6 +96,20 @@ fn groups_of_like_samples_are_seen_and_all_their_candidates_kept() {
     assert_eq!(found.threshold, 0.0);
     assert_eq!(found.y.indices(), union(&groups, &bags, &Control::default()).unwrap().indices());
     holds(&found.y, &groups, &bags);
+}
+
+#[test]
+fn likeness_counts_a_dense_block_as_its_entries() {
+    let mut rng = Rng::new(3);
+    let sparse = csr(20, &random_rows(&mut rng, 60, 20, 0.3));
+    let block = (0..60 * 19).map(|_| rng.unit() as f32 - 0.3).collect();
+    let x = Features::new(sparse, Some(Dense::new(60, 19, block).unwrap())).unwrap();
+    let joined = x.as_csr().into_owned().into();
+    let groups = Groups::random(60, 4, 0).unwrap();
+    let of = |x: &Features, threads| likeness(x, &groups, &control(threads, 0)).unwrap();
+    let (found, want) = (of(&x, 1), of(&joined, 1));
+    assert!((found - want).abs() < 1e-6, "{found} for {want}");
+    assert_eq!(found, of(&x, 4));
 }
 
 #[test]

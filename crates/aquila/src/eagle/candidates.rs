@@ -175,28 +175,34 @@ impl<'a> Candidates<'a> {
         parts(of, (0..self.rows()).map(|i| self.span(i).len()))
     }
 
-    /// Sums over samples for each label, and what is done to their pairs on the way: `each` gets some samples, their
-    /// pairs and the sums of these samples.
-    pub fn tally<const N: usize>(
+    /// Sums over samples for each label, and what is done to their pairs on the way: `each` gets a thread's memory, a
+    /// sample, its pairs and the sums of some samples.
+    pub fn tally<const N: usize, M: Default>(
         &self,
         of: &mut [f32],
-        each: impl Fn(Range<usize>, &mut [f32], &mut [[f64; N]]) + Sync,
-    ) -> Vec<[f64; N]> {
+        control: &Control,
+        each: impl Fn(&mut M, usize, &mut [f32], &mut [[f64; N]]) + Sync,
+    ) -> Result<Vec<[f64; N]>> {
         let pairs = |rows: Range<usize>| self.starts[rows.end] - self.starts[rows.start];
         let sums: Vec<_> = parts(of, (0..PARTS).map(|part| pairs(self.part(part))))
             .into_par_iter()
             .enumerate()
-            .map(|(part, of)| {
-                let mut sums = vec![[0.0; N]; self.labels()];
-                each(self.part(part), of, &mut sums);
-                sums
+            .map(|(part, mut of)| {
+                let (mut memory, mut sums) = (M::default(), vec![[0.0; N]; self.labels()]);
+                for i in self.part(part) {
+                    control.check()?;
+                    let (of_row, rest) = of.split_at_mut(self.span(i).len());
+                    of = rest;
+                    each(&mut memory, i, of_row, &mut sums);
+                }
+                Ok(sums)
             })
-            .collect();
+            .collect::<Result<_>>()?;
         let all = (0..self.labels()).into_par_iter().map(|k| {
             let add = |a: [f64; N], b: &Vec<[f64; N]>| std::array::from_fn(|n| a[n] + b[k][n]);
             sums.iter().fold([0.0; N], add)
         });
-        all.collect()
+        Ok(all.collect())
     }
 
     /// The pairs for which `keep` holds as samples × labels with these values, the likeliest of each segment (of equal

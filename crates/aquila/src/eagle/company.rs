@@ -22,6 +22,8 @@ use std::ops::Range;
 
 /// Labels with less than this in all say little: what they have in common with others may be chance.
 const DOUBT: f32 = 20.0;
+/// Places that are brought up between two looks at the flag that cancels.
+const BETWEEN_LOOKS: usize = 1 << 16;
 
 /// Samples by what may be theirs: tables of samples that have the same candidates.
 #[derive(Debug)]
@@ -96,10 +98,16 @@ impl<'a> Company<'a> {
             }
         }
         let mut begins = vec![0];
-        for (t, _) in &of_label {
-            begins.push(begins[begins.len() - 1] + tables[*t as usize].samples.len());
+        for of in of_label.chunks(BETWEEN_LOOKS) {
+            control.check()?;
+            for (t, _) in of {
+                begins.push(begins[begins.len() - 1] + tables[*t as usize].samples.len());
+            }
         }
-        by_label.iter_mut().for_each(|at| *at = begins[*at]);
+        for places in by_label.chunks_mut(BETWEEN_LOOKS) {
+            control.check()?;
+            places.iter_mut().for_each(|at| *at = begins[*at]);
+        }
         Ok(Self { pairs, samples, tables, starts, of_label, begins, by_label })
     }
 
@@ -119,7 +127,7 @@ impl<'a> Company<'a> {
             },
         )?;
         let mut out = apart;
-        self.scatter(&said, &mut out);
+        self.scatter(&said, &mut out, control)?;
         Ok(out)
     }
 
@@ -173,19 +181,21 @@ impl<'a> Company<'a> {
     }
 
     /// Brings what stands by label, table and sample to its pairs.
-    fn scatter(&self, from: &[f32], to: &mut [f32]) {
+    fn scatter(&self, from: &[f32], to: &mut [f32], control: &Control) -> Result<()> {
         let mut place = vec![(0u32, 0u32); self.pairs.rows()];
         for (t, table) in self.tables.iter().enumerate() {
             for (nth, i) in self.samples[table.samples.clone()].iter().enumerate() {
                 place[*i as usize] = (t as u32, nth as u32);
             }
         }
-        self.pairs.by_row(to).into_par_iter().zip(place).for_each(|(to, (t, nth))| {
+        self.pairs.by_row(to).into_par_iter().zip(place).try_for_each(|(to, (t, nth))| {
+            control.check()?;
             if !to.is_empty() {
                 let begins = &self.by_label[self.tables[t as usize].labels..];
                 to.iter_mut().zip(begins).for_each(|(to, begin)| *to = from[begin + nth as usize]);
             }
-        });
+            Ok(())
+        })
     }
 
     /// How far each pair is from the mean of its group, or of its groups' means, by table; and for each label and half of

@@ -9,7 +9,7 @@
 use super::abreast::{SHARED, worthwhile};
 use super::groups::Groups;
 use super::learn::{GroupMethod, LearnParams};
-use super::likeness::{likeness, unity};
+use super::likeness::unity;
 use super::posterior::expected;
 use super::refine::{FAST_FOLDS, FLAT, MEAN_ENTRIES, RefineParams, threshold};
 use super::tasks::Label;
@@ -189,18 +189,19 @@ pub fn embeddings(x: &Features, groups: &Groups, bags: &Csr, kept: bool, threads
     (given.bytes() + given.rows() + 12.0 * given.x.rows + lists + working + found) as u64
 }
 
-/// What refinement takes, with rankers of these parameters. How like the samples of groups are is found first, for it
-/// says how many labels will be chosen.
+/// What refinement takes, with rankers of these parameters. How like the samples of groups are, which
+/// [`likeness`](super::likeness()) finds, says how many labels will be chosen.
 pub fn refinement(
     x: &Features,
     groups: &Groups,
     bags: &Csr,
+    likeness: f64,
     params: &RefineParams,
     rankers: &TrainParams,
     control: &Control,
 ) -> Result<u64> {
     let given = Given::new(x, groups, bags);
-    let chosen = given.lessons_of_samples(chosen(&given, (x, groups, bags), params, control)?);
+    let chosen = given.lessons_of_samples(chosen(&given, groups, bags, likeness, params, control)?);
     Ok(refining(&given, bags, &chosen, params, rankers, control.thread_count()) as u64)
 }
 
@@ -208,12 +209,14 @@ pub fn refinement(
 /// pairs of little probability are chosen too, which are taken to have twice the least in the mean.
 fn chosen(
     given: &Given,
-    (x, groups, bags): Inputs<'_>,
+    groups: &Groups,
+    bags: &Csr,
+    likeness: f64,
     params: &RefineParams,
     control: &Control,
 ) -> Result<Vec<f64>> {
-    let sure = 2.0 * f64::from(threshold(params, unity(likeness(x, groups, control)?, groups)));
-    let expected = control.install(|| expected(groups, bags, |k| given.seats_of_labels[k]))?;
+    let sure = 2.0 * f64::from(threshold(params, unity(likeness, groups)));
+    let expected = control.install(|| expected(groups, bags, |k| given.seats_of_labels[k], control))??;
     let mut chosen = given.lessons_of_groups(bags).rows;
     for ((n, expected), seats) in chosen.iter_mut().zip(expected).zip(&given.seats_of_labels) {
         *n = if sure > 0.0 { (n.max(expected) / sure.min(1.0)).min(*seats) } else { *seats };
@@ -286,11 +289,13 @@ fn refining(
     base + first.max(later).max(scores + making)
 }
 
-/// What learning a model from groups takes: the larger of finding labels of samples and of training on them.
+/// What learning a model from groups takes: the larger of finding labels of samples and of training on them. Only where
+/// labels are refined does `likeness` matter.
 pub fn learning(
     x: &Features,
     groups: &Groups,
     bags: &Csr,
+    likeness: f64,
     params: &LearnParams,
     control: &Control,
 ) -> Result<u64> {
@@ -304,7 +309,7 @@ pub fn learning(
         GroupMethod::Refine => {
             train.solver.relevance = Relevance::Leaves;
             let how = how.refinement();
-            let chosen = given.lessons_of_samples(chosen(&given, (x, groups, bags), &how, control)?);
+            let chosen = given.lessons_of_samples(chosen(&given, groups, bags, likeness, &how, control)?);
             (refining(&given, bags, &chosen, &how, &params.train, threads), chosen.pairs())
         }
     };
@@ -336,6 +341,7 @@ pub(super) fn check_embeddings(
 /// Refuses a refinement that needs more than the limit.
 pub(super) fn check_refinement(
     (x, groups, bags): Inputs<'_>,
+    likeness: f64,
     params: &RefineParams,
     rankers: &TrainParams,
     control: &Control,
@@ -343,17 +349,18 @@ pub(super) fn check_refinement(
     if !control.wants_forecast() {
         return Ok(());
     }
-    let need = refinement(x, groups, bags, params, rankers, control)?;
+    let need = refinement(x, groups, bags, likeness, params, rankers, control)?;
     control.allows("refinement", (x.rows(), bags.cols()), need, SMALLER)
 }
 
 /// Refuses learning from groups that needs more than the limit, and says what it needs.
 pub(super) fn check_learning(
     (x, groups, bags): Inputs<'_>,
+    likeness: f64,
     params: &LearnParams,
     control: &Control,
 ) -> Result<u64> {
-    let need = learning(x, groups, bags, params, control)?;
+    let need = learning(x, groups, bags, likeness, params, control)?;
     control.allows("learning from groups", (x.rows(), bags.cols()), need, SMALLER)?;
     Ok(need)
 }

@@ -3,8 +3,9 @@
 use super::assign::{AssignParams, assign};
 use super::forecast;
 use super::groups::{Groups, union_of};
+use super::likeness::likeness;
 use super::refine::{
-    DEFAULT_FOLDS, DEFAULT_ROUNDS, DEFAULT_THRESHOLD, RefineParams, ranker, refine, weighed,
+    DEFAULT_FOLDS, DEFAULT_ROUNDS, DEFAULT_THRESHOLD, RefineParams, ranker, refine_alike, weighed,
 };
 use crate::control::Control;
 use crate::data::{Csr, Features};
@@ -102,7 +103,8 @@ pub fn learn(
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
     check_lessons(groups, bags)?;
-    let forecast_bytes = forecast::check_learning((x, groups, bags), all, control)?;
+    let likeness = if how.method == GroupMethod::Refine { likeness(x, groups, control)? } else { 0.0 };
+    let forecast_bytes = forecast::check_learning((x, groups, bags), likeness, all, control)?;
     let control = &control.part();
     let (y, params) = match how.method {
         GroupMethod::Union => (union_of(groups, bags, control)?, params.clone()),
@@ -111,7 +113,7 @@ pub fn learn(
             (assigned.y, params.clone())
         }
         GroupMethod::Refine => {
-            let refined = refine(x, groups, bags, &how.refinement(), params, control)?;
+            let refined = refine_alike(x, groups, bags, likeness, &how.refinement(), params, control)?;
             let y = weighed(&refined.y, refined.power);
             let params = ranker(params, &y);
             (y, params)

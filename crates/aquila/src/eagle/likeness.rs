@@ -4,54 +4,80 @@ use super::groups::Groups;
 use crate::control::Control;
 use crate::data::Features;
 use crate::error::Result;
-use crate::xlinear::TrainRows;
 use rayon::prelude::*;
 
 /// How much more alike two samples of one group are than two of all: the mean excess of their cosine over that of
 /// random pairs, as a share of what is possible. 0 in random groups, 1 in groups of equal samples.
 ///
-/// Cost: the entries of all groups' samples.
+/// Rows are read where they lie, a dense block too. Cost: the entries of all groups' samples.
 pub fn likeness(x: &Features, groups: &Groups, control: &Control) -> Result<f64> {
     groups.check_rows(x.rows())?;
-    let x = x.as_csr();
-    let rows = TrainRows::new(&x, true);
     control.check()?;
-    control.install(|| likeness_of(&rows, groups, control))?
+    control.install(|| {
+        let norms: Vec<f32> = (0..x.rows()).into_par_iter().map(|i| x.row(i).norm()).collect();
+        let (random, of_groups) = rayon::join(
+            || Pairs::default().of(x, &norms, 0..x.rows() as u32, control),
+            || {
+                let of_group =
+                    |pairs: &mut Pairs, j| pairs.of(x, &norms, groups.members(j).iter().copied(), control);
+                let all = (0..groups.len()).into_par_iter().map_init(Pairs::default, of_group);
+                all.collect::<Result<Vec<_>>>()
+            },
+        );
+        let (all, pairs) = random?;
+        let random = if pairs > 0.0 { all / pairs } else { 0.0 };
+        let (mut all, mut pairs) = (0.0, 0.0);
+        for (a, p) in of_groups? {
+            (all, pairs) = (all + a, pairs + p);
+        }
+        let likeness =
+            if pairs > 0.0 && random < 1.0 { (all / pairs - random) / (1.0 - random) } else { 0.0 };
+        Ok(likeness.clamp(0.0, 1.0))
+    })?
 }
 
-pub(super) fn likeness_of(rows: &TrainRows<'_>, groups: &Groups, control: &Control) -> Result<f64> {
-    // Σ over pairs of ⟨x, z⟩ is ‖Σ x‖² less the diagonal.
-    let pairs_of = |sum: &mut Vec<f64>, members: &mut dyn Iterator<Item = u32>| {
-        sum.resize(rows.cols(), 0.0);
-        let (mut touched, mut n, mut own) = (Vec::new(), 0f64, 0f64);
-        for i in members {
+/// One thread's memory: sums over some samples for each feature, all 0 between them, and the sparse features met.
+#[derive(Default)]
+struct Pairs {
+    sparse: Vec<f64>,
+    met: Vec<u32>,
+    dense: Vec<f64>,
+}
+
+impl Pairs {
+    /// The sum of the cosines of all pairs of two of these samples, and their number.
+    fn of(
+        &mut self,
+        x: &Features,
+        norms: &[f32],
+        samples: impl Iterator<Item = u32>,
+        control: &Control,
+    ) -> Result<(f64, f64)> {
+        self.sparse.resize(x.sparse().cols(), 0.0);
+        self.dense.resize(x.dense().map_or(0, |d| d.cols()), 0.0);
+        let (mut n, mut own) = (0f64, 0f64);
+        for i in samples {
             control.check()?;
-            let (indices, values) = rows.row(i as usize);
             n += 1.0;
-            for (j, v) in indices.iter().zip(values) {
-                own += f64::from(*v).powi(2);
-                sum[*j as usize] += f64::from(*v);
-                touched.push(*j);
+            let (row, norm) = (x.row(i as usize), norms[i as usize]);
+            if norm == 0.0 {
+                continue;
             }
+            let mut add = |sum: &mut f64, v: f32| {
+                let v = f64::from(v / norm);
+                own += v * v;
+                *sum += v;
+            };
+            row.sparse.iter().for_each(|(j, v)| add(&mut self.sparse[j as usize], v));
+            self.dense.iter_mut().zip(row.dense).for_each(|(sum, v)| add(sum, *v));
+            self.met.extend_from_slice(row.sparse.indices);
         }
-        let all: f64 = touched.iter().map(|j| std::mem::take(&mut sum[*j as usize]).powi(2)).sum();
+        // Σ over pairs of ⟨x, z⟩ is ‖Σ x‖² less the diagonal.
+        let take = |sum: &mut f64| std::mem::take(sum).powi(2);
+        let met: f64 = self.met.drain(..).map(|j| take(&mut self.sparse[j as usize])).sum();
+        let all = met + self.dense.iter_mut().map(take).sum::<f64>();
         Ok((all - own, n * (n - 1.0)))
-    };
-    let (random, of_groups) = rayon::join(
-        || pairs_of(&mut Vec::new(), &mut (0..rows.rows() as u32)),
-        || {
-            let of_group = |sum: &mut Vec<f64>, j| pairs_of(sum, &mut groups.members(j).iter().copied());
-            (0..groups.len()).into_par_iter().map_init(Vec::new, of_group).collect::<Result<Vec<_>>>()
-        },
-    );
-    let (all, pairs) = random?;
-    let random = if pairs > 0.0 { all / pairs } else { 0.0 };
-    let (mut all, mut pairs) = (0.0, 0.0);
-    for (a, p) in of_groups? {
-        (all, pairs) = (all + a, pairs + p);
     }
-    let likeness = if pairs > 0.0 && random < 1.0 { (all / pairs - random) / (1.0 - random) } else { 0.0 };
-    Ok(likeness.clamp(0.0, 1.0))
 }
 
 /// How much samples of a group have in common, in terms of groups of five: with more companions that are as like, chance

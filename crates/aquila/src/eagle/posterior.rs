@@ -45,8 +45,9 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    pub fn new(groups: &Groups, bags: &Csr, pairs: &Candidates<'_>) -> Self {
-        Self { expected: expected(groups, bags, |k| f64::from(pairs.counts()[k])) }
+    pub fn new(groups: &Groups, bags: &Csr, pairs: &Candidates<'_>, control: &Control) -> Result<Self> {
+        let most = |k: usize| f64::from(pairs.counts()[k]);
+        Ok(Self { expected: expected(groups, bags, most, control)? })
     }
 
     /// The expected number of samples of a label.
@@ -56,7 +57,12 @@ impl Rates {
 }
 
 /// How many samples are expected to have each label, and no more than these.
-pub(super) fn expected(groups: &Groups, bags: &Csr, most: impl Fn(usize) -> f64 + Sync) -> Vec<f64> {
+pub(super) fn expected(
+    groups: &Groups,
+    bags: &Csr,
+    most: impl Fn(usize) -> f64 + Sync,
+    control: &Control,
+) -> Result<Vec<f64>> {
     let mut sizes = BTreeMap::new();
     for j in (0..groups.len()).filter(|j| !groups.members(*j).is_empty()) {
         *sizes.entry(groups.members(j).len()).or_insert(0u64) += 1;
@@ -74,13 +80,15 @@ pub(super) fn expected(groups: &Groups, bags: &Csr, most: impl Fn(usize) -> f64 
     let samples = groups.memberships_count() as f64;
     (0..bags.cols())
         .into_par_iter()
-        .map(|k| match (carried[k], counted) {
-            (0, _) => 0.0,
-            (_, true) => counts[k],
-            (n, false) => samples * rate(&sizes, filled, (n as f64).min(filled - 0.5) / filled),
+        .map(|k| {
+            control.check()?;
+            let n = match (carried[k], counted) {
+                (0, _) => 0.0,
+                (_, true) => counts[k],
+                (n, false) => samples * rate(&sizes, filled, (n as f64).min(filled - 0.5) / filled),
+            };
+            Ok(n.min(most(k)))
         })
-        .enumerate()
-        .map(|(k, n)| n.min(most(k)))
         .collect()
 }
 
@@ -147,8 +155,7 @@ impl<'a> Posterior<'a> {
         let parts = self.own.par_chunks_mut(PART).zip(evidence.par_chunks(PART));
         parts.for_each(|(own, evidence)| odds::odds_of(isa, evidence, CERTAIN, own));
         for _ in 0..sweeps {
-            control.check()?;
-            let have = self.samples(false, control);
+            let have = self.samples(false, control)?;
             for ((bias, expected), [have, squares]) in
                 self.bias.iter_mut().zip(&self.rates.expected).zip(have)
             {
@@ -157,20 +164,20 @@ impl<'a> Posterior<'a> {
                 let step = (expected / have.max(1e-9)).max(1e-9).ln() / slope;
                 *bias = (*bias * step.clamp(-STEP, STEP).exp() as f32).clamp(1.0 / FAR, FAR);
             }
-            self.segments(control);
+            self.segments(control)?;
         }
-        self.samples(true, control);
-        control.check()
+        self.samples(true, control).map(drop)
     }
 
     /// Segments tell their pairs, by the odds of all.
-    fn segments(&mut self, control: &Control) {
+    fn segments(&mut self, control: &Control) -> Result<()> {
         let (isa, Self { pairs, bias, told, all, .. }) = (Isa::detect(), self);
         let work = pairs.by_group(told).into_par_iter().enumerate();
-        work.for_each_init(Vec::new, |memory, (j, told)| {
+        work.try_for_each_init(Vec::new, |memory, (j, told)| {
+            control.check()?;
             let (members, bag) = (pairs.members(j), pairs.bag(j));
-            if control.is_cancelled() || bag.is_empty() {
-                return; // what comes out is never looked at
+            if bag.is_empty() {
+                return Ok(());
             }
             let n = bag.len();
             memory.clear();
@@ -183,39 +190,33 @@ impl<'a> Posterior<'a> {
                 .zip(odds.chunks_mut(n))
                 .for_each(|(i, odds)| pairs.lift(*i as usize, j, all, odds));
             odds::tell(isa, shift, odds, told, some);
-        });
+            Ok(())
+        })
     }
 
     /// Samples tell their pairs likewise, and `all` becomes the odds of each pair but for its label's bias, or the `last`
     /// time its probability. Returns the sum of each label's probabilities, and of their squares.
-    fn samples(&mut self, last: bool, control: &Control) -> Vec<[f64; 2]> {
+    fn samples(&mut self, last: bool, control: &Control) -> Result<Vec<[f64; 2]>> {
         let (isa, Self { pairs, bias, told, own, all, .. }) = (Isa::detect(), self);
-        pairs.tally(all, |rows, mut all, sums| {
-            let (mut shift, mut likely) = (Vec::new(), Vec::new());
-            for i in rows {
-                if control.is_cancelled() {
-                    return;
-                }
-                let (of_row, rest) = std::mem::take(&mut all).split_at_mut(pairs.span(i).len());
-                all = rest;
-                of_row.copy_from_slice(&own[pairs.span(i)]);
-                for (j, seats) in pairs.seats_of(i) {
-                    pairs.lower(i, j, &told[seats], of_row, |all, told| *all = (*all * told).min(FAR * FAR));
-                }
-                let labels = pairs.labels_of(i);
-                shift.clear();
-                shift.extend(labels.iter().map(|k| bias[*k as usize]));
-                likely.resize(of_row.len(), 0.0);
-                odds::settle(isa, &shift, of_row, &mut likely);
-                for (k, p) in labels.iter().zip(&likely) {
-                    let ([sum, squares], p) = (&mut sums[*k as usize], f64::from(*p));
-                    (*sum, *squares) = (*sum + p, *squares + p * p);
-                }
-                if last {
-                    of_row.copy_from_slice(&likely);
-                }
+        let each = |[shift, likely]: &mut [Vec<f32>; 2], i, of_row: &mut [f32], sums: &mut [[f64; 2]]| {
+            of_row.copy_from_slice(&own[pairs.span(i)]);
+            for (j, seats) in pairs.seats_of(i) {
+                pairs.lower(i, j, &told[seats], of_row, |all, told| *all = (*all * told).min(FAR * FAR));
             }
-        })
+            let labels = pairs.labels_of(i);
+            shift.clear();
+            shift.extend(labels.iter().map(|k| bias[*k as usize]));
+            likely.resize(of_row.len(), 0.0);
+            odds::settle(isa, shift, of_row, likely);
+            for (k, p) in labels.iter().zip(&*likely) {
+                let ([sum, squares], p) = (&mut sums[*k as usize], f64::from(*p));
+                (*sum, *squares) = (*sum + p, *squares + p * p);
+            }
+            if last {
+                of_row.copy_from_slice(likely);
+            }
+        };
+        pairs.tally(all, control, each)
     }
 }
 
@@ -271,7 +272,7 @@ mod tests {
             for merge in [Merge::Set, Merge::List] {
                 let (groups, bags, y) = case(seed, size, merge);
                 let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
-                let rates = Rates::new(&groups, &bags, &pairs);
+                let rates = Rates::new(&groups, &bags, &pairs, &Control::default()).unwrap();
                 let p = posterior(&pairs, &rates, &evidence(seed, &pairs, &y));
                 for k in 0..5 {
                     let truth = y.indices().iter().filter(|j| **j == k as u32).count() as f64;
@@ -291,7 +292,7 @@ mod tests {
         let groups = Groups::from_lists(4, [vec![0, 1, 2], vec![1, 3], vec![2, 3, 0]]).unwrap();
         let bags = Csr::new(3, 4, vec![0, 3, 4, 6], vec![0, 1, 3, 1, 0, 2], vec![1.0; 6]).unwrap();
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
-        let rates = Rates::new(&groups, &bags, &pairs);
+        let rates = Rates::new(&groups, &bags, &pairs, &Control::default()).unwrap();
         let evidence: Vec<f32> = (0..pairs.len()).map(|at| (at as f32 * 1.7).sin() * 2.0).collect();
         let mut found = Posterior::new(&pairs, &rates);
         found.of(&evidence, &Control::default()).unwrap();
@@ -357,7 +358,7 @@ mod tests {
             let bags =
                 Csr::new(groups, 6, indptr, (0..6).collect::<Vec<_>>().repeat(groups), vec![1.0; 6 * groups]);
             let pairs = Candidates::new(&of, &bags.unwrap(), &Control::default()).unwrap();
-            let rates = Rates::new(&of, pairs.bags(), &pairs);
+            let rates = Rates::new(&of, pairs.bags(), &pairs, &Control::default()).unwrap();
             let p = posterior(&pairs, &rates, &vec![0.0; pairs.len()]);
             assert!(p.iter().all(|p| (p - 1.0 / 6.0).abs() < 0.02), "{} of {groups}", p[0]);
         }
@@ -368,7 +369,7 @@ mod tests {
         let groups = Groups::from_lists(3, [vec![0, 1, 2]]).unwrap();
         let bags = Csr::new(1, 1, vec![0, 1], vec![0], vec![2.0]).unwrap();
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
-        let rates = Rates::new(&groups, &bags, &pairs);
+        let rates = Rates::new(&groups, &bags, &pairs, &Control::default()).unwrap();
         assert_eq!(rates.expected, [2.0]);
         // Whatever counts and evidence say: a sample of a group with labels has at least one.
         let p = posterior(&pairs, &rates, &[0.0, 1.0, -1.0]);
@@ -380,7 +381,7 @@ mod tests {
         for seed in 0..20 {
             let (groups, bags, y) = case(seed, 4, Merge::Set);
             let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
-            let rates = Rates::new(&groups, &bags, &pairs);
+            let rates = Rates::new(&groups, &bags, &pairs, &Control::default()).unwrap();
             let p = posterior(&pairs, &rates, &evidence(seed, &pairs, &y));
             assert!(p.iter().all(|p| (0.0..=1.0).contains(p)));
             for j in 0..groups.len() {
@@ -401,7 +402,7 @@ mod tests {
     fn evidence_beyond_all_bounds_stays_a_probability() {
         let (groups, bags, _) = case(3, 9, Merge::Set);
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
-        let rates = Rates::new(&groups, &bags, &pairs);
+        let rates = Rates::new(&groups, &bags, &pairs, &Control::default()).unwrap();
         for far in [1e3, 1e30] {
             let evidence: Vec<f32> =
                 (0..pairs.len()).map(|at| if at % 3 == 0 { far } else { -far }).collect();

@@ -36,7 +36,7 @@ use super::candidates::Candidates;
 use super::company::Company;
 use super::forecast;
 use super::groups::Groups;
-use super::likeness::{likeness_of, unity};
+use super::likeness::{likeness, unity};
 use super::posterior::{Posterior, Rates};
 use super::separation::{Compared, decoys, separation};
 use crate::control::{Control, Progress};
@@ -149,14 +149,29 @@ pub fn refine(
     rankers.check()?;
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
-    forecast::check_refinement((x, groups, bags), params, rankers, control)?;
-    let control = &control.part();
+    let likeness = likeness(x, groups, control)?;
+    forecast::check_refinement((x, groups, bags), likeness, params, rankers, control)?;
+    let refined = refine_alike(x, groups, bags, likeness, params, rankers, &control.part())?;
+    Ok(Refined { seconds: since.elapsed().as_secs_f64(), ..refined })
+}
+
+/// The same where it is known how like the samples of groups are, and that memory suffices.
+pub(super) fn refine_alike(
+    x: &Features,
+    groups: &Groups,
+    bags: &Csr,
+    likeness: f64,
+    params: &RefineParams,
+    rankers: &TrainParams,
+    control: &Control,
+) -> Result<Refined> {
+    let since = Instant::now();
     let x = x.as_csr();
     let rows = TrainRows::new(&x, true);
-    let (pairs, rates, likeness) = control.install(|| -> Result<_> {
+    let (pairs, rates) = control.install(|| -> Result<_> {
         let pairs = Candidates::new(groups, bags, control)?;
-        let rates = Rates::new(groups, bags, &pairs);
-        Ok((pairs, rates, likeness_of(&rows, groups, control)?))
+        let rates = Rates::new(groups, bags, &pairs, control)?;
+        Ok((pairs, rates))
     })??;
     let unity = unity(likeness, groups);
     let threshold = threshold(params, unity);
@@ -187,7 +202,7 @@ pub fn refine(
         decoys: &decoys,
         false_scores: &false_scores,
     };
-    let deserved = control.install(|| separation(&pairs, &rates, &compared))?.unwrap_or(1.0);
+    let deserved = control.install(|| separation(&pairs, &rates, &compared, control))??.unwrap_or(1.0);
     // A score that deserves less than the posterior's 1 gets no more; and rounds would learn its errors.
     let rounds = if deserved < 1.0 { 0 } else { params.rounds };
     if rounds < params.rounds {
@@ -195,9 +210,10 @@ pub fn refine(
     }
     let trust = deserved.clamp(LEAST_TRUST, 1.0) as f32;
     control.install(|| {
-        work.standard(&mut first);
+        work.standard(&mut first)?;
         first.par_iter_mut().for_each(|z| *z *= trust);
-    })?;
+        Ok(())
+    })??;
     work.believe(&mut posterior, &company, &first)?;
     let mut later = Vec::new();
     let mut weight = 0.0;
@@ -209,7 +225,7 @@ pub fn refine(
         let parted = Folds::new(groups, folds, u64::from(round), control);
         let asked = [pairs.lists()];
         let [mut found] = work.scores(Teacher::Samples(&y), &parted, asked, &mut tell)?;
-        control.install(|| work.standard(&mut found))?;
+        control.install(|| work.standard(&mut found))??;
         later.resize(found.len(), 0f32);
         later.iter_mut().zip(&found).for_each(|(mean, s)| *mean += (s - *mean) / round as f32);
         let evidence: Vec<f32> = first.iter().zip(&later).map(|(z, s)| z + weight * s).collect();
@@ -308,7 +324,7 @@ impl Work<'_> {
         self.control.install(|| {
             let alone = posterior.first_of(evidence, self.control)?;
             let mut joined = company.says(alone, self.control)?;
-            self.standard(&mut joined);
+            self.standard(&mut joined)?;
             joined.par_iter_mut().zip(evidence).for_each(|(said, own)| *said = own + COMPANY * *said);
             posterior.of(&joined, self.control)
         })?
@@ -340,16 +356,14 @@ impl Work<'_> {
     }
 
     /// Brings scores to mean 0 and spread 1 for each label.
-    fn standard(&self, scores: &mut [f32]) {
+    fn standard(&self, scores: &mut [f32]) -> Result<()> {
         let pairs = self.pairs;
-        let sums = pairs.tally(scores, |rows, scores, sums: &mut [[f64; 2]]| {
-            let labels = rows.flat_map(|i| pairs.labels_of(i));
-            for (k, s) in labels.zip(scores) {
-                let [sum, squares] = &mut sums[*k as usize];
-                *sum += f64::from(*s);
-                *squares += f64::from(*s) * f64::from(*s);
+        let sums = pairs.tally(scores, self.control, |(): &mut (), i, scores, sums: &mut [[f64; 2]]| {
+            for (k, s) in pairs.labels_of(i).iter().zip(scores) {
+                let ([sum, squares], s) = (&mut sums[*k as usize], f64::from(*s));
+                (*sum, *squares) = (*sum + s, *squares + s * s);
             }
-        });
+        })?;
         let scale = |([sum, squares], n): (&[f64; 2], &u32)| {
             let n = f64::from((*n).max(1));
             let (mean, spread) = (sum / n, squares / n - (sum / n).powi(2));
@@ -357,12 +371,14 @@ impl Work<'_> {
             [mean as f32, scale as f32]
         };
         let scales: Vec<[f32; 2]> = sums.iter().zip(pairs.counts()).map(scale).collect();
-        pairs.by_row(scores).into_par_iter().enumerate().for_each(|(i, scores)| {
+        pairs.by_row(scores).into_par_iter().enumerate().try_for_each(|(i, scores)| {
+            self.control.check()?;
             for (s, k) in scores.iter_mut().zip(pairs.labels_of(i)) {
                 let [mean, scale] = scales[*k as usize];
                 *s = (*s - mean) * scale;
             }
-        });
+            Ok(())
+        })
     }
 
     fn tell(&self, done: u32, total: u32) {

@@ -75,10 +75,16 @@ struct Sums {
 
 /// The weight in log-odds that a standardised score deserves. Infinite where spreads leave no variance within; none
 /// where there is nothing to compare.
-pub(super) fn separation(pairs: &Candidates<'_>, rates: &Rates, compared: &Compared<'_>) -> Option<f64> {
+pub(super) fn separation(
+    pairs: &Candidates<'_>,
+    rates: &Rates,
+    compared: &Compared<'_>,
+    control: &Control,
+) -> Result<Option<f64>> {
     let of_fold = |fold: u32| {
         let mut of = vec![Sums::default(); pairs.labels()];
         for i in (0..pairs.rows()).filter(|i| compared.of_sample[*i] == fold) {
+            control.check()?;
             for (k, s) in pairs.labels_of(i).iter().zip(&compared.scores[pairs.span(i)]) {
                 let (to, s) = (&mut of[*k as usize], f64::from(*s));
                 (to.candidates, to.sum, to.squares) = (to.candidates + 1.0, to.sum + s, to.squares + s * s);
@@ -101,16 +107,16 @@ pub(super) fn separation(pairs: &Candidates<'_>, rates: &Rates, compared: &Compa
                 found[2] += weight;
             }
         }
-        found
+        Ok(found)
     };
-    let found: Vec<[f64; 3]> = (0..compared.folds).into_par_iter().map(of_fold).collect();
+    let found = (0..compared.folds).into_par_iter().map(of_fold).collect::<Result<Vec<_>>>()?;
     let [apart, share, all] = found.iter().fold([0.0; 3], |a, b| std::array::from_fn(|n| a[n] + b[n]));
     if share <= 0.0 {
-        return None;
+        return Ok(None);
     }
     let (distance, share) = (apart / share, share / all);
     let within = 1.0 - share * (1.0 - share) * distance * distance;
-    Some(if within > 0.0 { distance / within } else { f64::INFINITY.copysign(distance) })
+    Ok(Some(if within > 0.0 { distance / within } else { f64::INFINITY.copysign(distance) }))
 }
 
 #[cfg(test)]
@@ -150,7 +156,7 @@ mod tests {
     fn the_weight_is_that_of_a_discriminant_that_knows_the_labels() {
         let (groups, bags, y) = case(4000);
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
-        let rates = Rates::new(&groups, &bags, &pairs);
+        let rates = Rates::new(&groups, &bags, &pairs, &Control::default()).unwrap();
         let decoys = decoys(&pairs, &Control::default()).unwrap();
         for distance in [0.2f64, 0.5, 1.0, 2.0] {
             let mut rng = Rng::new(&[6]);
@@ -186,7 +192,7 @@ mod tests {
                 decoys: &decoys,
                 false_scores: &false_scores,
             };
-            let found = separation(&pairs, &rates, &compared).unwrap();
+            let found = separation(&pairs, &rates, &compared, &Control::default()).unwrap().unwrap();
             assert!((found - want).abs() < 0.1 * want + 0.05, "{found} for {want}");
         }
     }
@@ -196,7 +202,7 @@ mod tests {
         let groups = Groups::from_lists(4, [vec![0, 1], vec![2, 3]]).unwrap();
         let bags = Csr::new(2, 2, vec![0, 2, 4], vec![0, 1, 0, 1], vec![1.0; 4]).unwrap();
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
-        let rates = Rates::new(&groups, &bags, &pairs);
+        let rates = Rates::new(&groups, &bags, &pairs, &Control::default()).unwrap();
         let decoys = decoys(&pairs, &Control::default()).unwrap();
         let compared = Compared {
             folds: 1,
@@ -205,6 +211,6 @@ mod tests {
             decoys: &decoys,
             false_scores: &[],
         };
-        assert_eq!(separation(&pairs, &rates, &compared), None);
+        assert_eq!(separation(&pairs, &rates, &compared, &Control::default()).unwrap(), None);
     }
 }

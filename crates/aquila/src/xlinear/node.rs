@@ -1,6 +1,6 @@
 //! The rows that a node learns from, gathered so that its solver touches as little memory as possible.
 
-use crate::data::{Csr, Dense, Features};
+use crate::data::{Csr, Dense, FeatureRow, Features};
 use crate::kernels::dcd::{DenseRows, Entries, Rows, Span};
 use crate::kernels::{Isa, halves};
 use rayon::prelude::*;
@@ -31,11 +31,13 @@ impl<'a> TrainRows<'a> {
     }
 
     fn of(x: &'a Csr, dense: Option<&'a Dense>, normalize: bool) -> Self {
-        let mut norms: Vec<f32> = x.iter_rows().map(|r| r.norm()).collect();
-        if let Some(dense) = dense {
-            let rows = norms.par_iter_mut().zip(dense.values().par_chunks_exact(dense.cols()));
-            rows.for_each(|(norm, row)| *norm = joint_norm(*norm, row));
-        }
+        let norms: Vec<f32> = match dense {
+            None => x.iter_rows().map(|r| r.norm()).collect(),
+            Some(dense) => {
+                let row = |i| FeatureRow { sparse: x.row(i), dense: dense.row(i) };
+                (0..x.rows()).into_par_iter().map(|i| row(i).norm()).collect()
+            }
+        };
         let block = dense.map_or(&[][..], Dense::values);
         let dense_cols = dense.map_or(0, Dense::cols);
         if !normalize || norms.iter().all(|n| *n == 0.0 || (n - 1.0).abs() < 1e-6) {
@@ -126,17 +128,6 @@ fn pairs(block: &[f32], cols: usize) -> Vec<u32> {
     let rows = out.par_chunks_exact_mut(steps).zip(block.par_chunks_exact(cols));
     rows.for_each(|(pairs, row)| halves::write_pairs(row, pairs));
     out
-}
-
-/// The length of a row whose sparse part has the length `sparse`.
-pub fn joint_norm(sparse: f32, dense: &[f32]) -> f32 {
-    let mut streams = [0f64; 16];
-    let (lines, rest) = dense.as_chunks::<16>();
-    for line in lines {
-        streams.iter_mut().zip(line).for_each(|(sum, v)| *sum += f64::from(*v) * f64::from(*v));
-    }
-    streams.iter_mut().zip(rest).for_each(|(sum, v)| *sum += f64::from(*v) * f64::from(*v));
-    (f64::from(sparse) * f64::from(sparse) + streams.iter().sum::<f64>()).sqrt() as f32
 }
 
 /// Memory that gathers the rows of one node after another.

@@ -10,7 +10,6 @@ use crate::kernels::select::LOWEST;
 use crate::kernels::{Isa, prefetch};
 use crate::xlinear::Model;
 use crate::xlinear::layout::{BUCKET, LARGE};
-use crate::xlinear::node::joint_norm;
 
 /// The scratch memory of one thread's queries. It may serve several models in turn.
 #[derive(Debug)]
@@ -90,12 +89,12 @@ impl Searcher {
     /// Where the model has a dense block and the row has none, entries of the dense columns are its dense part; where
     /// the row has one and the model none, its values are entries.
     pub(super) fn place(&mut self, model: &Model, row: FeatureRow<'_>) -> Result<()> {
+        let norm = || row.norm();
         let FeatureRow { sparse: row, dense: tail } = row;
         if row.indices.len() != row.values.len() {
             fail!(ShapeMismatch, "a row has {} indices but {} values", row.indices.len(), row.values.len());
         }
         // Divided by, not multiplied with its inverse: that of a denormal length is infinite.
-        let norm = || if tail.is_empty() { row.norm() } else { joint_norm(row.norm(), tail) };
         let length = match model.normalize().then(norm) {
             Some(norm) if norm > 0.0 => norm,
             _ => 1.0,
