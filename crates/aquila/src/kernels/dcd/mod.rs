@@ -26,6 +26,7 @@ mod rows;
 mod rule;
 mod siblings;
 
+pub use super::lanes::MOST;
 pub use dense_rows::DenseRows;
 pub(super) use pass::{Args, MANY_ROWS};
 pub use pass::{Gap, Problem, pass};
@@ -33,6 +34,3 @@ pub use rows::{Entries, Rows, Span};
 pub(super) use rule::Rule;
 pub use rule::{DualLoss, Step};
 pub use siblings::Siblings;
-
-/// Most lanes that step together.
-pub const MOST: usize = 32;

@@ -10,9 +10,11 @@ mod plain;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::dcd::MOST;
 use super::halves;
 pub(crate) use dispatch::{Work, dispatch};
+
+/// Most floats side by side.
+pub const MOST: usize = 32;
 
 /// A vector of `N` floats.
 ///
