@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { AquilaError, Csr, type ErrorCode, type Groups } from 'aquila-xmc'
+import { AquilaError, Csr, type ErrorCode, type Groups, XLinear } from 'aquila-xmc'
 import { afterAll, expect } from 'vitest'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
@@ -88,6 +88,22 @@ export function problem({ rows = 600, labels = 40, noise = 20, seed = 1 } = {}):
     labels,
   )
   return { x: matrix(xRows, features), y, truth }
+}
+
+/** A problem with names and metadata, learned. */
+export async function learned(): Promise<{ data: Problem; model: XLinear }> {
+  const data = problem()
+  const model = await XLinear.train(
+    data.x,
+    data.y,
+    {
+      tree: { maxLeaf: 8, arity: 4 },
+      labelNames: Array.from({ length: 40 }, (_, i) => `label ${i}`),
+      metadata: { source: 'test', at: [1, 2] },
+    },
+    { threads: 2, seed: 3 },
+  )
+  return { data, model }
 }
 
 /** A problem of some size that can be learned. */

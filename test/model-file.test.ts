@@ -1,0 +1,65 @@
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { AquilaError, XLinear } from 'aquila-xmc'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { expectError, folder, learned, type Problem } from './helpers.js'
+
+const dir = folder()
+const place = (name: string) => join(dir, name)
+let data: Problem
+let model: XLinear
+
+beforeAll(async () => {
+  ;({ data, model } = await learned())
+})
+
+describe('saving and opening', () => {
+  it('gives the same answers, from a file and from bytes', async () => {
+    await model.save(place('m.aquila'))
+    const top = await model.predict(data.x)
+    const opened = await XLinear.open(place('m.aquila'), { verify: true })
+    expect(await opened.predict(data.x)).toEqual(top)
+    expect(opened.report).toBeUndefined()
+    expect({ ...opened.info, mapped: false }).toEqual({ ...model.info, mapped: false })
+    expect(opened.info.mapped).toBe(true)
+    expect(opened.labelNames).toEqual(model.labelNames)
+    await opened.verify()
+    const bytes = readFileSync(place('m.aquila'))
+    const held = await XLinear.fromBytes(bytes)
+    bytes.fill(0)
+    expect(await held.predict(data.x)).toEqual(top)
+    expect(held.info.mapped).toBe(false)
+  })
+
+  it('reloads without downtime: a new file over the old name is another model', async () => {
+    const path = place('live.aquila')
+    await model.save(path)
+    const before = await XLinear.open(path)
+    const other = await XLinear.train(data.x, data.y, { labelNames: Array(40).fill('new') })
+    await other.save(path)
+    const after = await XLinear.open(path)
+    expect([before.labelNames[0], after.labelNames[0]]).toEqual(['label 0', 'new'])
+    expect((await before.predict(data.x)).rows).toBe(data.x.rows)
+  })
+
+  it('refuses foreign, cut and altered files', async () => {
+    await model.save(place('bad.aquila'))
+    const whole = readFileSync(place('bad.aquila'))
+    truncateSync(place('bad.aquila'), whole.length - 100)
+    await expectError(() => XLinear.open(place('bad.aquila')), 'BAD_MODEL')
+    writeFileSync(place('bad.aquila'), 'no model')
+    await expectError(() => XLinear.open(place('bad.aquila')), 'BAD_MODEL')
+    writeFileSync(place('bad.aquila'), '')
+    await expectError(() => XLinear.open(place('bad.aquila')), 'BAD_MODEL')
+    await expectError(() => XLinear.fromBytes(whole.subarray(0, 50)), 'BAD_MODEL')
+    const altered = Buffer.from(whole)
+    altered[whole.length >> 1] = (altered[whole.length >> 1] as number) ^ 0x10
+    await expect(XLinear.fromBytes(altered, { verify: true })).rejects.toBeInstanceOf(AquilaError)
+    await expectError(() => XLinear.open(place('missing')), 'IO', /missing/)
+    await expectError(() => XLinear.open(3 as never), 'INVALID_ARGUMENT', /for path/)
+    await expectError(() => XLinear.open(place('x'), { check: true } as never), 'UNKNOWN_OPTION')
+    await expectError(() => XLinear.fromBytes('x' as never), 'INVALID_ARGUMENT', /a Uint8Array for bytes/)
+    await expectError(() => model.save(place('no/folder/m')), 'IO')
+    expect(existsSync(place('no'))).toBe(false)
+  })
+})
