@@ -350,7 +350,7 @@ fn what_cannot_be_written() {
         &["label 2 of row 1"],
     );
     let lost = folder.path().join("no/such/a.txt");
-    refused(write_xmc(&lost, &x, &x).unwrap_err(), ErrorCode::Io, &["a.txt"]);
+    refused(write_xmc(&lost, &x, &x).unwrap_err(), ErrorCode::Io, &["a.txt: its folder does not exist"]);
     refused(write_xmc(folder.path(), &x, &x).unwrap_err(), ErrorCode::Io, &["no regular file"]);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

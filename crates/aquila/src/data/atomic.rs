@@ -112,6 +112,9 @@ impl Temporary {
                 Ok(file) => return Ok((file, Self { path, renamed: false })),
                 // Left by a killed process that had our number, as all first processes of a container have.
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) if !folder.exists() => {
+                    return Err(io::Error::new(e.kind(), "its folder does not exist: make it first"));
+                }
                 Err(e) => return Err(e),
             }
         }
