@@ -41,6 +41,21 @@ const bad: [string, string[], RegExp][] = [
   ['an unknown parameter', [...train, '--set', 'tree.maxLef=3'], /did you mean tree\.maxLeaf/],
   ['a wrong value', [...train, '--set', 'tree.maxLeaf=zero'], /an integer from 1 .* received "zero"/],
   ['a parameter named as what every object has', [...train, '--set', '__proto__=1'], /__proto__/],
+  [
+    'a wrong value before files are read',
+    ['train', '--x', place('none.npz'), '--y', y, '--out', no, '--set', 'tree.maxLeaf=-3'],
+    /for tree\.maxLeaf but received -3/,
+  ],
+  [
+    'a wrong value for groups before files are read',
+    ['train', '--x', place('none.npz'), ...grouped, '--out', no, '--set', 'group.folds=1'],
+    /for group\.folds but received 1/,
+  ],
+  [
+    'embeddings of no known kind',
+    ['embed', '--x', x, ...grouped, '--out', place('E.txt')],
+    /Expected a name in \.npz or \.npy for --out but received \S*E\.txt/,
+  ],
   ['a wrong pair', [...train, '--set', 'tree'], /key=value/],
   ['a wrong number', [...train, '--threads', 'two'], /integer/],
   ['wrong bytes', [...train, '--memory-limit', '2X'], /bytes/],

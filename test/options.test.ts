@@ -1,4 +1,4 @@
-import { trainParameters, XLinear } from 'aquila-xmc'
+import { trainGroupsParameters, trainParameters, XLinear } from 'aquila-xmc'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { expectError, learned, matrix, type Problem } from './helpers.js'
 
@@ -94,6 +94,9 @@ describe('options', () => {
   })
 
   it('resolve to all values, defaults included', async () => {
+    const ofGroups = trainGroupsParameters({ group: { rounds: 0 }, tree: { maxLeaf: 7 } })
+    expect(ofGroups).toMatchObject({ 'group.rounds': 0, 'group.method': 'refine', 'tree.maxLeaf': 7 })
+    await expectError(() => trainGroupsParameters({ group: { folds: 1 } }), 'INVALID_ARGUMENT')
     const all = trainParameters({ tree: { maxLeaf: 7 } })
     expect([all['tree.maxLeaf'], all['tree.arity'], Object.isFrozen(all)]).toEqual([7, 64, true])
     await expectError(() => trainParameters({ tree: { maxLeaf: -7 } }), 'INVALID_ARGUMENT')

@@ -60,6 +60,7 @@ export {
   type TrainOptions,
   type TrainReport,
   type TrainSeconds,
+  trainGroupsParameters,
   trainParameters,
   XLinear,
 } from './xlinear.js'

@@ -441,3 +441,11 @@ export function trainParameters(options?: TrainParameters): Readonly<Record<stri
   const flat = flatten(optionsOf(options), specs.train)
   return Object.freeze(attempt(() => native.checkTrainOptions(flat)))
 }
+
+/** The same for training on groups: their parameters, then those of training. */
+export function trainGroupsParameters(
+  options?: GroupParameters & TrainParameters,
+): Readonly<Record<string, OptionValue>> {
+  const flat = flatten(optionsOf(options), [...specs.groups, ...specs.train])
+  return Object.freeze(attempt(() => native.checkLearnOptions(flat)))
+}

@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander'
 import { embed as embedLabels } from '../eagle.js'
+import { AquilaError } from '../errors.js'
 import { writeNpy, writeNpz } from '../io.js'
 import { Dense } from '../matrix.js'
 import {
@@ -23,7 +24,13 @@ interface Options extends GroupedOptions {
 async function embed(options: Options): Promise<void> {
   const { json, iterations, step, out } = options
   await interruptible(async (signal) => {
-    const dense = /\.npy(\.gz)?$/.test(out)
+    const [, kind] = /\.(npy|npz)(\.gz)?$/.exec(out) ?? []
+    if (kind === undefined)
+      throw new AquilaError(
+        'INVALID_ARGUMENT',
+        `Expected a name in .npz or .npy for --out but received ${out}`,
+      )
+    const dense = kind === 'npy'
     const { embeddings, seconds, size } = await onGroups(options, signal, ({ x, groups, bags }, call) =>
       embedLabels(x, groups, bags, { iterations, step, dense }, call),
     )

@@ -7,7 +7,7 @@ import { readNpz } from '../io.js'
 import type { Csr } from '../matrix.js'
 import { type CallOptions, type FlatOptions, specs } from '../options.js'
 import { LabelTree } from '../tree.js'
-import { XLinear } from '../xlinear.js'
+import { trainGroupsParameters, trainParameters, XLinear } from '../xlinear.js'
 import {
   assignment,
   count,
@@ -66,6 +66,15 @@ async function readLabels(options: Options, y: Csr | undefined, call: CallOption
   return { y: labels }
 }
 
+/** What `--set` says. It is refused before gigabytes are read. */
+function readParameters({ set = {}, groups }: Options): Record<string, unknown> {
+  const ofGroups = groups !== undefined
+  const parameters = parse(set, ofGroups ? [...specs.groups, ...specs.train] : specs.train)
+  if (ofGroups) trainGroupsParameters(parameters)
+  else trainParameters(parameters)
+  return parameters
+}
+
 /** A tree from a file, whose name stands in what is wrong with it. */
 async function readTree(path: string): Promise<LabelTree> {
   const text = await readText(path)
@@ -88,11 +97,10 @@ async function train(options: Options): Promise<void> {
   await interruptible(async (signal) => {
     const call = { threads, signal }
     await checkTargets({ '--out': options.out })
+    const parameters = readParameters(options)
     const data = await readRows(options, call)
     const known = await readLabels(options, data.y, call)
     const { x } = data
-    const table = 'y' in known ? specs.train : [...specs.groups, ...specs.train]
-    const parameters = parse(options.set ?? {}, table)
     const labelTree = options.tree === undefined ? undefined : await readTree(options.tree)
     const [labelNames, featureNames] = await Promise.all([
       readNames(options.labels),

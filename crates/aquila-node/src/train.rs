@@ -206,7 +206,20 @@ pub fn check_train_options<'env>(
     env: &'env Env,
     #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
 ) -> Result<Object<'env>> {
-    let params: TrainParams = params::read(&options)?;
+    resolved::<TrainParams>(env, &options)
+}
+
+/// The same of options for training on groups.
+#[napi(catch_unwind, ts_return_type = "Record<string, boolean | number | string>")]
+pub fn check_learn_options<'env>(
+    env: &'env Env,
+    #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
+) -> Result<Object<'env>> {
+    resolved::<LearnParams>(env, &options)
+}
+
+fn resolved<'env, P: Params>(env: &'env Env, options: &Object<'_>) -> Result<Object<'env>> {
+    let params: P = params::read(options)?;
     let mut all = Object::new(env).js()?;
     for (name, value) in params.values() {
         all.set_named_property(name, params::show(value)).js()?;
