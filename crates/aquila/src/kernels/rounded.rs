@@ -87,13 +87,15 @@ impl Rounded {
         dispatch(isa, LANES, Add { block: self, rows, vector });
     }
 
-    /// `scores[c] += ⟨row, centre c⟩`, where the values that all centres have in a column stand side by side.
+    /// `scores[c] += ⟨row, centre c⟩` for each of these rows and `k` centres, whose values in a column stand side by side.
     ///
     /// # Panics
-    /// If there are fewer rows than that, or some centre has not as many columns.
-    pub fn add_scores(&self, isa: Isa, row: u32, centres: &[f32], scores: &mut [f32]) {
-        assert!(self.has(&[row]) && self.cols() * scores.len() == centres.len());
-        dispatch(isa, LANES, Scores { row: self.row(row as usize), centres, scores });
+    /// If there are fewer rows than that, or some centre has not as many columns, or there are other than `k` scores a row.
+    pub fn add_scores(&self, isa: Isa, rows: &[u32], centres: &[f32], k: usize, scores: &mut [f32]) {
+        assert!(self.has(rows) && self.cols() * k == centres.len() && rows.len() * k == scores.len());
+        if k > 0 {
+            dispatch(isa, LANES, Scores { block: self, rows, centres, k, scores });
+        }
     }
 
     fn has(&self, rows: &[u32]) -> bool {
@@ -206,36 +208,74 @@ impl Work for Add<'_> {
 }
 
 struct Scores<'a> {
-    row: &'a [Line],
+    block: &'a Rounded,
+    rows: &'a [u32],
     centres: &'a [f32],
+    /// Number of centres.
+    k: usize,
     scores: &'a mut [f32],
 }
 
+/// Rows that share the loads of centres, and registers of centres that share those of rows.
+const ABREAST: usize = 4;
+const REGISTERS: usize = 2;
+
 impl Scores<'_> {
-    /// The scores of `N` registers of centres from the first on.
+    /// The scores of `R` rows from one on, by `N` registers of centres from the first on.
     ///
     /// # Safety
-    /// As in [`Work`]; there are so many centres.
+    /// As in [`Work`]; there are so many rows and centres.
     #[inline(always)]
-    unsafe fn some<V: Lanes, const N: usize>(&mut self, first: usize) {
-        let k = self.scores.len();
-        // SAFETY: the caller's; `add_scores` checked that there is a line of centres for each column.
+    unsafe fn some<V: Lanes, const R: usize, const N: usize>(&mut self, row: usize, first: usize) {
+        let Self { block, rows, k, .. } = *self;
+        // SAFETY: the caller's; `add_scores` checked the rows and that there is a line of centres for each column.
         unsafe {
-            let to = self.scores.as_mut_ptr().add(first);
-            let mut sums: [V; N] = std::array::from_fn(|n| V::load(to.add(n * V::N)));
+            let to: [*mut f32; R] =
+                std::array::from_fn(|r| self.scores.as_mut_ptr().add((row + r) * k + first));
+            let from: [&[Line]; R] = std::array::from_fn(|r| block.row(rows[row + r] as usize));
+            let mut sums: [[V; N]; R] = to.map(|to| std::array::from_fn(|n| V::load(to.add(n * V::N))));
             let mut at = self.centres.as_ptr().add(first);
-            for line in self.row {
+            for line in 0..block.per_row {
                 for run in 0..2 {
-                    for pair in line.0 {
-                        let v = V::splat(halves::unpack(pair)[run]);
-                        for (n, sum) in sums.iter_mut().enumerate() {
-                            *sum = sum.add(v.mul(V::load(at.wrapping_add(n * V::N))));
+                    for pair in 0..LANES {
+                        let centres: [V; N] = std::array::from_fn(|n| V::load(at.wrapping_add(n * V::N)));
+                        for (sums, from) in sums.iter_mut().zip(from) {
+                            let v = V::splat(halves::unpack(from[line].0[pair])[run]);
+                            sums.iter_mut().zip(centres).for_each(|(sum, c)| *sum = sum.add(v.mul(c)));
                         }
                         at = at.wrapping_add(k);
                     }
                 }
             }
-            sums.iter().enumerate().for_each(|(n, sum)| sum.store(to.add(n * V::N)));
+            for (sums, to) in sums.iter().zip(to) {
+                sums.iter().enumerate().for_each(|(n, sum)| sum.store(to.add(n * V::N)));
+            }
+        }
+    }
+
+    /// The scores of `R` rows from one on.
+    ///
+    /// # Safety
+    /// As in [`Work`]; there are so many rows.
+    #[inline(always)]
+    unsafe fn all<V: Lanes, const R: usize>(&mut self, row: usize) {
+        let (k, mut first) = (self.k, 0);
+        while first + REGISTERS * V::N <= k {
+            // SAFETY: so many centres are left, here and below.
+            unsafe { self.some::<V, R, REGISTERS>(row, first) };
+            first += REGISTERS * V::N;
+        }
+        while first + V::N <= k {
+            // SAFETY: as above.
+            unsafe { self.some::<V, R, 1>(row, first) };
+            first += V::N;
+        }
+        for row in row..row + R {
+            let rest = &mut self.scores[row * k..][first..k];
+            let from = self.block.row(self.rows[row] as usize);
+            for (v, line) in values(from).zip(self.centres.chunks_exact(k)) {
+                rest.iter_mut().zip(&line[first..]).for_each(|(s, c)| *s += v * c);
+            }
         }
     }
 }
@@ -245,20 +285,16 @@ impl Work for Scores<'_> {
 
     #[inline(always)]
     unsafe fn run<V: Lanes>(mut self) {
-        let (k, mut first) = (self.scores.len(), 0);
-        while first + 4 * V::N <= k {
-            // SAFETY: so many centres are left, here and below.
-            unsafe { self.some::<V, 4>(first) };
-            first += 4 * V::N;
+        let mut row = 0;
+        while row + ABREAST <= self.rows.len() {
+            // SAFETY: so many rows are left, here and below.
+            unsafe { self.all::<V, ABREAST>(row) };
+            row += ABREAST;
         }
-        while first + V::N <= k {
+        while row < self.rows.len() {
             // SAFETY: as above.
-            unsafe { self.some::<V, 1>(first) };
-            first += V::N;
-        }
-        let (_, rest) = self.scores.split_at_mut(first);
-        for (v, line) in values(self.row).zip(self.centres.chunks_exact(k.max(1))) {
-            rest.iter_mut().zip(&line[first..]).for_each(|(s, c)| *s += v * c);
+            unsafe { self.all::<V, 1>(row) };
+            row += 1;
         }
     }
 }
@@ -320,14 +356,14 @@ mod tests {
             // More rows and centres than registers take at a time, and fewer.
             let (some, factors) = ([4u32, 0, 2, 2, 5, 1, 3], [1.0f32, -1.0, 0.3, 1.0, -1.0, 1.0, 0.7]);
             let moved: Vec<(u32, f32)> = some.into_iter().zip(factors).collect();
-            let k = [1, 5, 16, 64, 100][cols % 5];
+            let k = [1, 5, 16, 48, 100][cols % 5];
             let centres = numbers(&mut rng, block.cols() * k);
             let of = |isa| {
-                let (mut sum, mut scores, mut floats) = (vector.clone(), vec![0.5; k], plain.clone());
+                let (mut sum, mut scores, mut floats) = (vector.clone(), vec![0.5; 7 * k], plain.clone());
                 let mut products = [0f32; 7];
                 block.add(isa, &moved, &mut sum);
                 block.dots(isa, &some, &vector, &mut products);
-                block.add_scores(isa, 1, &centres, &mut scores);
+                block.add_scores(isa, &some, &centres, k, &mut scores);
                 add_floats(isa, 0.7, &rows[0], &mut floats);
                 (products, sum, scores, floats)
             };
@@ -344,9 +380,9 @@ mod tests {
             for j in 0..block.cols() {
                 near(sum[j], moved.iter().fold(vector[j], |s, (i, f)| s + f * whole[*i as usize][j]));
             }
-            for (c, score) in scores.iter().enumerate() {
-                let centre: Vec<f32> = (0..block.cols()).map(|j| centres[j * k + c]).collect();
-                near(*score, 0.5 + product(&whole[1], &centre));
+            for (at, score) in scores.iter().enumerate() {
+                let centre: Vec<f32> = (0..block.cols()).map(|j| centres[j * k + at % k]).collect();
+                near(*score, 0.5 + product(&whole[some[at / k] as usize], &centre));
             }
             for j in 0..cols {
                 near(floats[j], plain[j] + 0.7 * rows[0][j]);

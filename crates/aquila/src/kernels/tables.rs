@@ -1,6 +1,6 @@
-//! Sums over tables: a few rows of many columns, row after row.
+//! Sums over tables: rows of many columns, row after row.
 //!
-//! Every set adds in the same sixteen streams, so that the sums are the same everywhere.
+//! Every set adds in the same order, or in the same sixteen streams, so that the sums are the same everywhere.
 
 use super::Isa;
 
@@ -99,10 +99,99 @@ fn products_of(table: &[f32], with: &[f32], out: &mut [f32]) {
     }
 }
 
+/// Adds rows of the table, each times its value.
+///
+/// # Panics
+/// If the table has no such row.
+pub(crate) fn add_rows(isa: Isa, table: &[f32], (rows, values): (&[u32], &[f32]), sums: &mut [f32]) {
+    match isa {
+        // SAFETY: the instruction set was detected.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if isa.runs_here() => unsafe { add_rows_avx512(table, rows, values, sums) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.runs_here() => unsafe { add_rows_avx2(table, rows, values, sums) },
+        _ => add_rows_of(table, rows, values, sums),
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
+fn add_rows_avx512(table: &[f32], rows: &[u32], values: &[f32], sums: &mut [f32]) {
+    add_rows_of(table, rows, values, sums);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn add_rows_avx2(table: &[f32], rows: &[u32], values: &[f32], sums: &mut [f32]) {
+    add_rows_of(table, rows, values, sums);
+}
+
+#[inline(always)]
+fn add_rows_of(table: &[f32], rows: &[u32], values: &[f32], sums: &mut [f32]) {
+    let n = sums.len();
+    // As many columns at once as registers hold the sums of.
+    let (wide, rest) = sums.as_chunks_mut::<64>();
+    let (narrow, last) = rest.as_chunks_mut::<16>();
+    let mut from = 0;
+    for sums in wide {
+        add_columns(table, n, from, rows, values, sums);
+        from += sums.len();
+    }
+    for sums in narrow {
+        add_columns(table, n, from, rows, values, sums);
+        from += sums.len();
+    }
+    for (j, v) in rows.iter().zip(values) {
+        let row = &table[*j as usize * n + from..][..last.len()];
+        last.iter_mut().zip(row).for_each(|(sum, t)| *sum += v * t);
+    }
+}
+
+/// The same of a few columns from this one on.
+#[inline(always)]
+fn add_columns<const N: usize>(
+    table: &[f32],
+    n: usize,
+    from: usize,
+    rows: &[u32],
+    values: &[f32],
+    sums: &mut [f32; N],
+) {
+    let mut held = *sums;
+    for (j, v) in rows.iter().zip(values) {
+        if let Some(row) = table[*j as usize * n + from..].first_chunk::<N>() {
+            held.iter_mut().zip(row).for_each(|(sum, t)| *sum += v * t);
+        }
+    }
+    *sums = held;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rng::Rng;
+
+    #[test]
+    fn rows_are_added_one_after_the_other() {
+        let mut rng = Rng::new(&[10]);
+        for n in [1usize, 15, 16, 40, 64, 65, 150] {
+            let mut some = |n| (0..n).map(|_| rng.below(100) as f32 * 0.01 - 0.5).collect::<Vec<f32>>();
+            let (table, values, before) = (some(n * 9), some(5), some(n));
+            let rows = [8, 0, 3, 3, 7];
+            let want: Vec<f32> = (0..n)
+                .map(|c| {
+                    let add = |sum, (j, v): (&u32, &f32)| sum + v * table[*j as usize * n + c];
+                    rows.iter().zip(&values).fold(before[c], add)
+                })
+                .collect();
+            for isa in Isa::available() {
+                let mut sums = before.clone();
+                add_rows(isa, &table, (&rows, &values), &mut sums);
+                assert_eq!(sums, want, "{n} columns, {isa:?}");
+            }
+        }
+    }
 
     #[test]
     fn every_set_adds_the_same_and_what_plain_sums_add() {

@@ -6,7 +6,8 @@
 //! parts instead, so that recursion always ends. (Bonsai hangs where a node has fewer labels than `k`; here `k` is
 //! at most their number.)
 //!
-//! Cost a round: non-zeros × k multiply-adds, and as many again for the centres.
+//! Sums are kept from round to round, and only rows that change clusters are moved. Cost a round: non-zeros × k
+//! multiply-adds.
 
 use super::points::{PARALLEL, Points};
 use crate::control::Control;
@@ -14,6 +15,8 @@ use crate::error::Result;
 use crate::rng::Rng;
 use rayon::prelude::*;
 
+/// The cluster of a row that is of none yet.
+const NONE: u32 = u32::MAX;
 /// Rows that are looked at in a task, at least.
 const RUN: usize = 64;
 
@@ -36,22 +39,31 @@ impl Clustering {
         for i in 0..k {
             seeds.swap(i, i + rng.below((n - i) as u32) as usize);
         }
-        let mut centres = vec![0f32; points.cols() * k];
+        let mut sums = vec![0f32; points.cols() * k];
         for (c, row) in seeds[..k].iter().enumerate() {
-            points.add_to_centre(*row as usize, &mut centres, c, k);
+            points.add_to_sum(*row as usize, 1.0, &mut sums, c, k);
         }
-        let mut cluster = vec![u32::MAX; n];
+        let (mut before, mut cluster) = (vec![NONE; n], vec![NONE; n]);
         let mut sizes = vec![1usize; k];
-        for _ in 0..self.iterations {
+        for round in 0..self.iterations {
             control.check()?;
-            points.settle_centres(&mut centres, k);
-            let penalty = self.scale(&mut centres, &sizes, k);
-            let moved = nearest(points, &centres, &penalty, &mut cluster);
-            centres.fill(0.0);
-            sizes.fill(0);
-            for (row, c) in cluster.iter().enumerate() {
-                points.add_to_centre(row, &mut centres, *c as usize, k);
-                sizes[*c as usize] += 1;
+            let centres = self.centres(points, &sums, &sizes);
+            before.copy_from_slice(&cluster);
+            centres.nearest(points, &mut cluster);
+            if round == 0 {
+                // The rows that centres began from stand where they are nearest, as all others.
+                sums.fill(0.0);
+                sizes.fill(0);
+            }
+            let mut moved = 0;
+            for (row, (from, to)) in before.iter().zip(&cluster).enumerate().filter(|(_, (a, b))| a != b) {
+                moved += 1;
+                if *from != NONE {
+                    points.add_to_sum(row, -1.0, &mut sums, *from as usize, k);
+                    sizes[*from as usize] -= 1;
+                }
+                points.add_to_sum(row, 1.0, &mut sums, *to as usize, k);
+                sizes[*to as usize] += 1;
             }
             if moved * 100 <= n {
                 break;
@@ -67,44 +79,46 @@ impl Clustering {
         Ok(parts)
     }
 
-    /// Sums become centres; what each centre's score starts from (minus half its squared length, or 0).
-    fn scale(&self, centres: &mut [f32], sizes: &[usize], k: usize) -> Vec<f32> {
-        let mut squared = vec![0f32; k];
-        centres.chunks_exact(k).for_each(|row| squared.iter_mut().zip(row).for_each(|(s, c)| *s += c * c));
-        let factor: Vec<f32> = (0..k)
-            .map(|c| {
-                if self.spherical { 1.0 / squared[c].sqrt().max(1e-12) } else { 1.0 / sizes[c].max(1) as f32 }
-            })
-            .collect();
-        for row in centres.chunks_exact_mut(k) {
-            row.iter_mut().zip(&factor).for_each(|(v, f)| *v *= f);
-        }
-        (0..k)
-            .map(|c| match (sizes[c], self.spherical) {
-                (0, _) => f32::MIN,
-                (_, true) => 0.0,
-                (_, false) => -0.5 * squared[c] * factor[c] * factor[c],
-            })
-            .collect()
+    /// What scores of sums become scores of centres by.
+    fn centres<'a>(&self, points: &Points, sums: &'a [f32], sizes: &[usize]) -> Centres<'a> {
+        let squares = points.squares(sums, sizes.len());
+        let of = |(square, size): (&f32, &usize)| match (size, self.spherical) {
+            (0, _) => [0.0, f32::MIN],
+            (_, true) => [1.0 / square.sqrt().max(1e-12), 0.0],
+            (n, false) => {
+                let factor = 1.0 / *n as f32;
+                [factor, -0.5 * square * factor * factor]
+            }
+        };
+        let scales = squares.iter().zip(sizes).map(of).collect();
+        Centres { sums, abreast: points.abreast(sums, sizes.len()), scales }
     }
 }
 
-/// Takes every row to its nearest centre; returns how many rows changed theirs.
-fn nearest(points: &Points, centres: &[f32], penalty: &[f32], cluster: &mut [u32]) -> usize {
-    let all = |(first, some): (usize, &mut [u32])| {
-        let (mut moved, mut scores) = (0, vec![0f32; penalty.len()]);
-        for (row, at) in (first * RUN..).zip(some) {
-            scores.copy_from_slice(penalty);
-            points.add_scores(row, centres, &mut scores);
-            let best = (1..scores.len()).fold(0, |b, c| if scores[c] > scores[b] { c } else { b }) as u32;
-            moved += usize::from(*at != best);
-            *at = best;
+/// Centres: sums of rows, and what makes a score of each.
+struct Centres<'a> {
+    sums: &'a [f32],
+    abreast: Vec<f32>,
+    /// For each the inverse of its length (spherical) or of its size, and minus half its squared length (plain).
+    scales: Vec<[f32; 2]>,
+}
+
+impl Centres<'_> {
+    /// Takes every row to its nearest centre.
+    fn nearest(&self, points: &Points, cluster: &mut [u32]) {
+        let all = |(first, some): (usize, &mut [u32])| {
+            let (k, rows) = (self.scales.len(), first * RUN..first * RUN + some.len());
+            let mut scores = vec![0f32; rows.len() * k];
+            points.add_scores(rows, self.sums, &self.abreast, k, &mut scores);
+            for (scores, at) in scores.chunks_exact_mut(k).zip(some) {
+                scores.iter_mut().zip(&self.scales).for_each(|(s, [factor, more])| *s = *s * factor + more);
+                *at = (1..scores.len()).fold(0, |b, c| if scores[c] > scores[b] { c } else { b }) as u32;
+            }
+        };
+        if points.nnz() >= PARALLEL {
+            cluster.par_chunks_mut(RUN).enumerate().for_each(all);
+        } else {
+            cluster.chunks_mut(RUN).enumerate().for_each(all);
         }
-        moved
-    };
-    if points.nnz() >= PARALLEL {
-        cluster.par_chunks_mut(RUN).enumerate().map(all).sum()
-    } else {
-        cluster.chunks_mut(RUN).enumerate().map(all).sum()
     }
 }

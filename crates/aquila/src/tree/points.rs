@@ -1,8 +1,9 @@
 //! The vectors of a node's labels while they are clustered.
 
 use super::LabelVectors;
-use crate::kernels::Isa;
 use crate::kernels::rounded::Rounded;
+use crate::kernels::{Isa, tables};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows to be clustered, in columns renumbered to those they use, and behind them those of a dense block.
@@ -116,37 +117,54 @@ impl Points {
         }
     }
 
-    /// `scores[c] += ⟨row, centre c⟩`, where the values that all centres have in a column stand side by side.
-    pub fn add_scores(&self, row: usize, centres: &[f32], scores: &mut [f32]) {
-        let (first, last) = centres.split_at(self.cols * scores.len());
-        let (idx, val) = self.row(row);
-        for (j, v) in idx.iter().zip(val) {
-            let centre = &first[*j as usize * scores.len()..][..scores.len()];
-            scores.iter_mut().zip(centre).for_each(|(s, c)| *s += v * c);
+    /// `scores[c] += ⟨row, sum c⟩` for each of these rows and `k` sums, as [`Points::add_to_sum`] makes them, and
+    /// `abreast` as [`Points::abreast`] tells.
+    pub fn add_scores(
+        &self,
+        rows: Range<usize>,
+        sums: &[f32],
+        abreast: &[f32],
+        k: usize,
+        scores: &mut [f32],
+    ) {
+        for (row, scores) in rows.clone().zip(scores.chunks_exact_mut(k)) {
+            tables::add_rows(self.isa, &sums[..self.cols * k], self.row(row), scores);
         }
-        if !last.is_empty() {
-            self.dense.add_scores(self.isa, self.labels[row], last, scores);
+        if !abreast.is_empty() {
+            self.dense.add_scores(self.isa, &self.labels[rows], abreast, k, scores);
         }
     }
 
-    /// Adds a row to centre `c` of `k`, whose dense columns stand centre after centre until all rows are added.
-    pub fn add_to_centre(&self, row: usize, centres: &mut [f32], c: usize, k: usize) {
-        let (first, last) = centres.split_at_mut(self.cols * k);
+    /// Adds `factor` times a row to sum `c` of `k`. The values that all sums have in a sparse column stand side by side,
+    /// behind them the dense columns, sum after sum.
+    pub fn add_to_sum(&self, row: usize, factor: f32, sums: &mut [f32], c: usize, k: usize) {
+        let (first, last) = sums.split_at_mut(self.cols * k);
         let (idx, val) = self.row(row);
-        idx.iter().zip(val).for_each(|(j, v)| first[*j as usize * k + c] += v);
+        idx.iter().zip(val).for_each(|(j, v)| first[*j as usize * k + c] += factor * v);
         if !last.is_empty() {
             let sum = &mut last[c * self.dense.cols()..][..self.dense.cols()];
-            self.dense.add(self.isa, &[(self.labels[row], 1.0)], sum);
+            self.dense.add(self.isa, &[(self.labels[row], factor)], sum);
         }
     }
 
-    /// Puts the values that all centres have in a dense column side by side, as those of sparse ones.
-    pub fn settle_centres(&self, centres: &mut [f32], k: usize) {
-        let last = &mut centres[self.cols * k..];
-        let sums = last.to_vec();
-        for (c, sum) in sums.chunks_exact(self.dense.cols().max(1)).enumerate() {
-            last[c..].iter_mut().step_by(k).zip(sum).for_each(|(to, v)| *to = *v);
+    /// The dense columns of `k` sums, the values of all sums side by side.
+    pub fn abreast(&self, sums: &[f32], k: usize) -> Vec<f32> {
+        let last = &sums[self.cols * k..];
+        let mut out = vec![0.0; last.len()];
+        for (c, sum) in last.chunks_exact(self.dense.cols().max(1)).enumerate() {
+            out[c..].iter_mut().step_by(k).zip(sum).for_each(|(to, v)| *to = *v);
         }
+        out
+    }
+
+    /// The squared lengths of `k` sums.
+    pub fn squares(&self, sums: &[f32], k: usize) -> Vec<f32> {
+        let (first, last) = sums.split_at(self.cols * k);
+        let mut out = vec![0f32; k];
+        first.chunks_exact(k).for_each(|row| out.iter_mut().zip(row).for_each(|(s, v)| *s += v * v));
+        let dense = last.chunks_exact(self.dense.cols().max(1));
+        out.iter_mut().zip(dense).for_each(|(s, sum)| *s += sum.iter().map(|v| v * v).sum::<f32>());
+        out
     }
 
     /// The sparse entries of a row.
