@@ -6,8 +6,7 @@ use crate::data::Features;
 use crate::error::{Result, fail};
 use crate::params::{Kind, Params};
 use crate::rng::Rng;
-use crate::tree::{Bisection, Points};
-use crate::xlinear::TrainRows;
+use crate::tree::{Bisection, LabelVectors, Points};
 use std::collections::BinaryHeap;
 
 crate::params! {
@@ -50,13 +49,11 @@ impl Groups {
         };
         // Further splits would make empty groups.
         let depth = depth.min(x.rows().next_power_of_two().trailing_zeros());
-        let x = x.as_csr();
-        let rows = TrainRows::new(&x, true);
         control.check()?;
-        let scaled = rows.to_csr();
-        control.check()?;
-        let points = Points::new(scaled);
-        let empty: Vec<u32> = (0..x.rows() as u32).filter(|i| x.row(*i as usize).is_empty()).collect();
+        let points = Points::new(control.install(|| LabelVectors::of_rows(x, control))??);
+        let mut known = vec![false; x.rows()];
+        points.labels.iter().for_each(|i| known[*i as usize] = true);
+        let empty: Vec<u32> = (0..x.rows() as u32).filter(|i| !known[*i as usize]).collect();
         let how = Bisection { spherical: true, iterations: 20, sample: 20_000 };
         let mut lists = vec![Vec::new(); 1 << depth];
         control.install(|| crate::tree::halves(points, how, 1, &mut lists, control))??;

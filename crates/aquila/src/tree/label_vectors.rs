@@ -1,10 +1,11 @@
-//! What k-means sees of labels: sparse vectors, and dense ones beside them.
+//! What k-means sees of labels, or of rows: sparse vectors, and dense ones beside them.
 
 use super::vectors::{Cut, given};
 use crate::control::Control;
-use crate::data::Csr;
+use crate::data::{Csr, Dense, Features};
 use crate::error::Result;
-use crate::kernels::rounded::{Rounded, values};
+use crate::kernels::rounded::{Rounded, round, values};
+use rayon::prelude::*;
 use std::sync::Arc;
 
 /// One vector a label: sparse columns, and behind them those of a dense block, rounded to two bytes a value.
@@ -21,6 +22,26 @@ impl From<Csr> for LabelVectors {
 }
 
 impl LabelVectors {
+    /// The rows themselves, scaled to length 1: a vector for each.
+    pub(crate) fn of_rows(x: &Features, control: &Control) -> Result<Self> {
+        let (sparse, cols) = (x.sparse(), x.dense().map_or(0, Dense::cols));
+        let length = |i: usize| Some(x.row(i).norm()).filter(|norm| *norm > 0.0).unwrap_or(1.0);
+        let mut values = Vec::with_capacity(sparse.nnz());
+        for i in 0..x.rows() {
+            control.check()?;
+            let norm = length(i);
+            values.extend(sparse.row(i).values.iter().map(|v| v / norm));
+        }
+        let (indptr, indices) = (sparse.indptr().to_vec(), sparse.indices().to_vec());
+        let mut dense = Rounded::zeros(x.rows(), cols);
+        dense.rows_mut().enumerate().try_for_each(|(i, to)| {
+            control.check()?;
+            round(x.row(i).dense, 1.0 / length(i), to);
+            Ok(())
+        })?;
+        Ok(Self::new(Csr::trusted(x.rows(), sparse.cols(), indptr, indices, values), dense))
+    }
+
     pub(super) fn new(sparse: Csr, dense: Rounded) -> Self {
         Self { sparse, dense: Arc::new(dense) }
     }

@@ -79,12 +79,6 @@ impl<'a> TrainRows<'a> {
         &self.values
     }
 
-    /// The scaled sparse part as a matrix of its own.
-    pub fn to_csr(&self) -> Csr {
-        let (ptr, idx) = (self.x.indptr().to_vec(), self.x.indices().to_vec());
-        Csr::trusted(self.x.rows(), self.x.cols(), ptr, idx, self.values.to_vec())
-    }
-
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.x.rows()
