@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { XLinear } from 'aquila-xmc'
+import { Csr, eagle, Groups, XLinear } from 'aquila-xmc'
 import { beforeAll, expect, it } from 'vitest'
-import { folder, problem, script } from './helpers.js'
+import { expectError, folder, problem, script } from './helpers.js'
 
 const path = join(folder(), 'm.aquila')
 
@@ -79,4 +79,44 @@ it('tells V8 of native memory, so that forgotten handles are collected without b
     console.log(Math.round(megabytes()))`)
   // Kept, they would take 1.6 GB.
   expect(Number(stdout)).toBeLessThan(800)
+})
+
+it('refuses by itself what no machine could hold', async () => {
+  const n = 1e6
+  const labels = 1e5
+  // Everybody in one group, which has all labels: 10^11 pairs.
+  const ones = (n: number) => new Float32Array(n).fill(1)
+  const all = (n: number) => Uint32Array.from({ length: n }, (_, i) => i)
+  const groups = Groups.fromMemberships(
+    Csr.from({ rows: n, cols: 1, indptr: all(n + 1), indices: new Uint32Array(n), values: ones(n) }),
+  )
+  const bags = Csr.from({
+    rows: 1,
+    cols: labels,
+    indptr: Uint32Array.of(0, labels),
+    indices: all(labels),
+    values: ones(labels),
+  })
+  await expectError(() => eagle.union(groups, bags), 'MEMORY_LIMIT', /1\.\d TB, more than the limit of/)
+  const x = Csr.from({
+    rows: n,
+    cols: 3,
+    indptr: all(n + 1),
+    indices: all(n).map((i) => i % 3),
+    values: ones(n),
+  })
+  await expectError(() => eagle.refine(x, groups, bags), 'MEMORY_LIMIT')
+  for (const method of ['union', 'refine'] as const)
+    await expectError(() => XLinear.trainGroups(x, groups, bags, { group: { method } }), 'MEMORY_LIMIT')
+})
+
+it('has one limit for groups too', async () => {
+  const { x, y } = problem()
+  const tight = { memoryLimit: 1000 }
+  const groups = Groups.random(x.rows, 4)
+  const bags = await groups.aggregate(y)
+  await expectError(() => Groups.kmeans(x, {}, tight), 'MEMORY_LIMIT', /clustering/)
+  await expectError(() => groups.aggregate(y, {}, tight), 'MEMORY_LIMIT', /labels of groups/)
+  await expectError(() => eagle.union(groups, bags, tight), 'MEMORY_LIMIT', /union/)
+  expect((await eagle.union(groups, bags, { memoryLimit: 0 })).rows).toBe(x.rows)
 })

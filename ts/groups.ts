@@ -4,6 +4,7 @@ import { AquilaError, attempt, expected } from './errors.js'
 import type { AggregateParameters, ClusterParameters } from './generated/options.js'
 import { run } from './job.js'
 import { Csr, csrOf, type Features, featuresOf } from './matrix.js'
+import { machineMemory } from './memory.js'
 import type { Matrix } from './native/binding.cjs'
 import { native } from './native.js'
 import { type CallOptions, flatten, integer, only, optionsOf, specs } from './options.js'
@@ -110,7 +111,7 @@ export class Groups {
     const rows = integer(samples ?? null, 'samples', 0, MOST, 0)
     const of = integer(size ?? null, 'size', 1, MOST, 1)
     const seed = integer(given.seed, 'seed', 0, Number.MAX_SAFE_INTEGER, 0)
-    return new Groups(Csr.wrap(attempt(() => native.randomGroups(rows, of, seed))))
+    return new Groups(Csr.wrap(attempt(() => native.randomGroups(rows, of, seed, machineMemory()))))
   }
 
   /** Clusters of samples, of nearly equal size: balanced 2-means, `depth` times or down to `size`. */

@@ -1,6 +1,7 @@
 // Heavy calls: signal, progress and errors around a promise of the native library.
 
 import { expected, translate } from './errors.js'
+import { machineMemory } from './memory.js'
 import type { Control, ProgressEvent } from './native/binding.cjs'
 import { native } from './native.js'
 import { type CallOptions, integer, only, optionsOf, type Progress } from './options.js'
@@ -50,7 +51,7 @@ export async function run<T>(
   const settings = {
     threads: integer(given.threads, 'threads', 0, 1024, 0),
     seed: integer(given.seed, 'seed', 0, Number.MAX_SAFE_INTEGER, 0),
-    memoryLimit: integer(given.memoryLimit, 'memoryLimit', 0, Number.MAX_SAFE_INTEGER, 0),
+    memoryLimit: integer(given.memoryLimit, 'memoryLimit', 0, Number.MAX_SAFE_INTEGER, machineMemory()),
   }
   signal?.throwIfAborted()
 

@@ -58,8 +58,9 @@ export interface CallOptions {
    */
   seed?: number | undefined
   /**
-   * Refuse with `MEMORY_LIMIT` when the forecast passes this many bytes; 0 means no limit.
-   * @defaultValue `0`
+   * Refuse with `MEMORY_LIMIT` when the forecast passes this many bytes; 0 means no limit. What is no larger than its
+   * input and its result has no forecast.
+   * @defaultValue what the process may use: its container's limit, or the machine's memory
    */
   memoryLimit?: number | undefined
 }

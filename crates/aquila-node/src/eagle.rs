@@ -11,10 +11,14 @@ use napi::bindgen_prelude::Object;
 use napi_derive::napi;
 use std::time::Instant;
 
-/// Random groups of `size` samples, as a matrix samples × groups.
+/// Random groups of `size` samples, as a matrix samples × groups, if these bytes suffice.
 #[napi(catch_unwind)]
-pub fn random_groups(env: Env, samples: u32, size: u32, seed: f64) -> Result<Matrix> {
-    let groups = Groups::random(samples as usize, size as usize, seed as u64).js()?;
+pub fn random_groups(env: Env, samples: u32, size: u32, seed: f64, memory_limit: f64) -> Result<Matrix> {
+    let mut control = aquila::Control::default();
+    control.memory_limit = memory_limit as u64;
+    let (samples, size) = (samples as usize, size as usize);
+    Groups::random_allowed(samples, size, &control).js()?;
+    let groups = Groups::random(samples, size, seed as u64).js()?;
     Ok(Matrix::new(&env, groups.memberships().into()))
 }
 

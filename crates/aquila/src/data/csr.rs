@@ -174,8 +174,10 @@ impl Csr {
         indices: Vec<u32>,
         values: Vec<f32>,
     ) -> Self {
-        debug_assert!(Self::new(rows, cols, indptr.clone(), indices.clone(), values.clone()).is_ok());
-        Self { rows, cols, indptr, indices, values }
+        debug_assert!(check_pointers(rows, cols, &indptr, indices.len(), values.len()).is_ok());
+        let made = Self { rows, cols, indptr, indices, values };
+        debug_assert!(made.check_rows(&Control::default()).is_ok());
+        made
     }
 
     /// Number of rows.

@@ -75,5 +75,6 @@ pub fn assign(
 /// The baseline: every sample gets all labels of its groups, with their counts summed.
 pub fn union(groups: &Groups, bags: &Csr, control: &Control) -> Result<Csr> {
     groups.check_bags(bags)?;
+    forecast::check_union((groups, bags), control)?;
     union_of(groups, bags, control)
 }

@@ -7,7 +7,7 @@
 //! three times the peak that an allocator counts.
 
 use super::abreast::{SHARED, worthwhile};
-use super::groups::Groups;
+use super::groups::{Groups, Merge};
 use super::learn::{GroupMethod, LearnParams};
 use super::likeness::unity;
 use super::posterior::expected;
@@ -148,6 +148,48 @@ impl Lessons {
     fn pairs(&self) -> f64 {
         self.rows.iter().sum()
     }
+}
+
+/// What random groups of this size take, the matrix of their memberships included.
+pub fn random(samples: usize, size: usize) -> u64 {
+    let (n, groups) = (samples as u64, samples.div_ceil(size.max(1)) as u64);
+    // Members in a list that grew, their matrix by groups, and by samples with where rows go on.
+    n * (8 + 8 + 28) + groups * 24
+}
+
+/// What clusters of rows take: the rows, their scaled copy, and what halves of it have at two depths at once.
+pub fn clusters(x: &Features, depth: u32, threads: usize) -> u64 {
+    let sizes = Sizes::of(x, 0, 0.0);
+    let copy = 12.0 * sizes.rows
+        + 8.0 * sizes.entries
+        + 2.0 * sizes.rows * (sizes.block + 31.0) * sizes.block.min(1.0);
+    // A direction and two sums a thread, the columns' new numbers, and keys and places of rows.
+    let splitting = threads.max(1) as f64 * 16.0 * sizes.features + 24.0 * sizes.rows;
+    let lists = 16.0 * sizes.rows + 24.0 * f64::from(depth).exp2();
+    (sizes.x_bytes() + 2.0 * copy + splitting + lists) as u64
+}
+
+/// What the labels of groups take, made of those of their samples.
+pub fn bags(groups: &Groups, y: &Csr, merge: Merge) -> u64 {
+    let pairs =
+        |j: usize| groups.members(j).iter().map(|i| y.row(*i as usize).indices.len() as f64).sum::<f64>();
+    let found: f64 = (0..groups.len()).map(|j| pairs(j).min(y.cols() as f64)).sum();
+    // Lists grow by doubling.
+    let lists = if merge == Merge::Set { 20.0 } else { 16.0 };
+    let given = 8.0 * (y.rows() + groups.len()) as f64
+        + 8.0 * y.nnz() as f64
+        + 4.0 * groups.memberships_count() as f64;
+    (given + 4.0 * y.cols() as f64 + 16.0 * groups.len() as f64 + lists * found) as u64
+}
+
+/// What the union of groups' labels takes.
+pub fn union(groups: &Groups, bags: &Csr) -> u64 {
+    let of_group = |j: usize| groups.members(j).len() as f64 * bags.row(j).indices.len() as f64;
+    let pairs: f64 = (0..groups.len()).map(of_group).sum();
+    let pairs = pairs.min(groups.samples() as f64 * bags.cols() as f64);
+    let given = 8.0 * (2 * groups.len() + groups.samples()) as f64 + 8.0 * bags.nnz() as f64;
+    let memberships = 20.0 * groups.memberships_count() as f64 + 16.0 * groups.samples() as f64;
+    (given + memberships + 4.0 * bags.cols() as f64 + 8.0 * groups.samples() as f64 + 16.0 * pairs) as u64
 }
 
 /// What learning embeddings takes on this many threads, and keeping them where they are kept.
@@ -323,6 +365,41 @@ pub fn learning(
 }
 
 type Inputs<'a> = (&'a Features, &'a Groups, &'a Csr);
+
+/// Refuses clusters that need more than the limit.
+pub(super) fn check_clusters(x: &Features, depth: u32, control: &Control) -> Result<()> {
+    if !control.wants_forecast() {
+        return Ok(());
+    }
+    let need = clusters(x, depth, control.thread_count());
+    control.allows("clustering", (x.rows(), 0), need, "or use fewer threads or features")
+}
+
+/// Refuses labels of groups that need more than the limit.
+pub(super) fn check_bags((groups, y): (&Groups, &Csr), merge: Merge, control: &Control) -> Result<()> {
+    if !control.wants_forecast() {
+        return Ok(());
+    }
+    control.allows(
+        "labels of groups",
+        (y.rows(), y.cols()),
+        bags(groups, y, merge),
+        "or take fewer groups a sample",
+    )
+}
+
+/// Refuses a union that needs more than the limit.
+pub(super) fn check_union((groups, bags): (&Groups, &Csr), control: &Control) -> Result<()> {
+    if !control.wants_forecast() {
+        return Ok(());
+    }
+    control.allows(
+        "the union",
+        (groups.samples(), bags.cols()),
+        union(groups, bags),
+        "or make groups smaller",
+    )
+}
 
 /// Refuses embeddings that need more than the limit.
 pub(super) fn check_embeddings(

@@ -1,5 +1,6 @@
 //! Which samples stand in which groups.
 
+use super::forecast;
 use crate::control::Control;
 use crate::data::{Csr, Row};
 use crate::error::{Result, fail};
@@ -115,6 +116,7 @@ impl Groups {
         if y.rows() != self.samples {
             fail!(ShapeMismatch, "the groups have {} samples but y has {} rows", self.samples, y.rows());
         }
+        forecast::check_bags((self, y), merge, control)?;
         let counts = sum_rows((0..self.len()).map(|j| self.members(j)), y, |_| 1.0, control)?;
         if merge == Merge::List {
             return Ok(counts);
@@ -178,5 +180,8 @@ pub(super) fn sum_rows<'a>(
         values.extend(indices[begin..].iter().map(|j| std::mem::take(&mut sums[*j as usize])));
         indptr.push(indices.len());
     }
+    // They doubled as they grew.
+    indices.shrink_to_fit();
+    values.shrink_to_fit();
     Ok(Csr::trusted(indptr.len() - 1, of.cols(), indptr, indices, values))
 }

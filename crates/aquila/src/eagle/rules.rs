@@ -1,5 +1,6 @@
 //! Grouping rules for experiments: random groups, clusters, and what lies between.
 
+use super::forecast;
 use super::groups::Groups;
 use crate::control::Control;
 use crate::data::Features;
@@ -35,6 +36,11 @@ impl Groups {
         Self::from_lists(samples, order.chunks(size).map(<[u32]>::to_vec))
     }
 
+    /// Refuses random groups that need more than the control's limit of memory.
+    pub fn random_allowed(samples: usize, size: usize, control: &Control) -> Result<()> {
+        control.allows("grouping", (samples, 0), forecast::random(samples, size), "or make groups larger")
+    }
+
     /// Clusters: balanced 2-means over the samples, so groups of nearly equal size. Samples without features are
     /// spread over the groups.
     ///
@@ -49,6 +55,7 @@ impl Groups {
         };
         // Further splits would make empty groups.
         let depth = depth.min(x.rows().next_power_of_two().trailing_zeros());
+        forecast::check_clusters(x, depth, control)?;
         control.check()?;
         let points = Points::new(control.install(|| LabelVectors::of_rows(x, control))??);
         let mut known = vec![false; x.rows()];
