@@ -170,6 +170,56 @@ proptest! {
     }
 
     #[test]
+    fn the_order_of_samples_and_groups_means_nothing(seed in any::<u64>()) {
+        let mut rng = Rng::new(seed);
+        let (samples, sets, labels, features) = (120, 40, 8, 20);
+        let x = csr(features, &random_rows(&mut rng, samples, features, 0.4));
+        let groups = random_groups(&mut rng, samples, sets);
+        let truth = csr(labels, &random_rows(&mut rng, samples, labels, 0.2));
+        let bags = groups.aggregate(&truth, Merge::List, &Control::default()).unwrap();
+        let shuffled = |rng: &mut Rng, n: usize| {
+            let mut order: Vec<u32> = (0..n as u32).collect();
+            rng.shuffle(&mut order);
+            order
+        };
+        // What stands at each place, and where each sample went.
+        let (of_sample, of_group) = (shuffled(&mut rng, samples), shuffled(&mut rng, sets));
+        let mut to = vec![0u32; samples];
+        (0u32..).zip(&of_sample).for_each(|(place, i)| to[*i as usize] = place);
+        let moved = of_group.iter().map(|j| groups.members(*j as usize).iter().map(|i| to[*i as usize]).collect());
+        let moved = Groups::from_lists(samples, moved.collect::<Vec<_>>()).unwrap();
+        let here = run(&x, &groups, &bags, 20, 1);
+        let there = run(&x.select(&of_sample), &moved, &bags.select(&of_group), 20, 1);
+
+        let rows = dense(&x);
+        let row_of = |m: &Csr, k: u32| {
+            let mut e = vec![0.0; features];
+            m.row(k as usize).iter().for_each(|(j, v)| e[j as usize] = f64::from(v));
+            e
+        };
+        for k in 0..labels as u32 {
+            // Where samples of a group are all but as similar, rounding decides, and of equal ones the order.
+            let Some(e) = embedding(&rows, &groups, &bags, k, 20, 0.1f32.into()) else { continue };
+            let (a, b) =
+                (row_of(here.embeddings.as_ref().unwrap(), k), row_of(there.embeddings.as_ref().unwrap(), k));
+            prop_assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-4), "label {}: {:?}, {:?}", k, a, b);
+            for j in (0..sets).filter(|j| bags.row(*j).indices.contains(&k)) {
+                let mut similar: Vec<f64> = groups.members(j).iter().map(|i| dot(&e, &rows[*i as usize])).collect();
+                similar.sort_by(|a, b| b.total_cmp(a));
+                if similar.len() > 1 && similar[0] - similar[1] < 1e-4 {
+                    continue;
+                }
+                for i in groups.members(j) {
+                    let has = |y: &Csr, i: u32| y.row(i as usize).indices.contains(&k);
+                    let best = dot(&e, &rows[*i as usize]) >= similar[0];
+                    prop_assert!(!best || (has(&here.y, *i) && has(&there.y, to[*i as usize])), "group {} label {}", j, k);
+                }
+            }
+        }
+        prop_assert!(here.y.nnz() > 0);
+    }
+
+    #[test]
     fn bags_are_the_product_and_groups_come_back(seed in any::<u64>()) {
         let mut rng = Rng::new(seed);
         let groups = random_groups(&mut rng, 30, 12);
