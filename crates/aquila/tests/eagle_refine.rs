@@ -302,6 +302,19 @@ fn groups_without_samples_or_labels_teach_nothing() {
 }
 
 #[test]
+fn rows_without_a_feature_teach_nothing() {
+    let x = Features::from(csr(0, &vec![vec![]; 4]));
+    let groups = Groups::from_lists(4, [vec![0, 1], vec![2, 3]]).unwrap();
+    let bags = csr(1, &[vec![(0, 1.0)], vec![]]);
+    let words = ["x has no features to tell 4 samples apart by", "give some"];
+    let (params, rankers) = (RefineParams::default(), TrainParams::default());
+    let refined = refine(&x, &groups, &bags, &params, &rankers, &control(1, 0));
+    refused(refined, ErrorCode::InvalidArgument, &words);
+    let learned = learn(&x, &groups, &bags, &LearnParams::default(), TrainInputs::default(), &control(1, 0));
+    refused(learned.map(drop), ErrorCode::InvalidArgument, &words);
+}
+
+#[test]
 fn advice_follows_from_what_groups_are_like() {
     let x = Features::from(csr(2, &[0, 0, 1, 1, 0].map(|j| vec![(j, 1.0)])));
     let groups = Groups::from_lists(5, [vec![0, 1], vec![2, 3], vec![]]).unwrap();

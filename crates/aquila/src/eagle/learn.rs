@@ -71,8 +71,11 @@ impl Params for LearnParams {
     }
 }
 
-/// Refuses groups that teach nothing: no sample stands in one with labels.
-fn check_lessons(groups: &Groups, bags: &Csr) -> Result<()> {
+/// Refuses what teaches nothing: rows without features, groups of which none has a sample and labels.
+fn check_lessons(x: &Features, groups: &Groups, bags: &Csr) -> Result<()> {
+    if x.cols() == 0 {
+        fail!(InvalidArgument, "x has no features to tell {} samples apart by: give some", x.rows());
+    }
     if !(0..groups.len()).any(|j| !groups.members(j).is_empty() && !bags.row(j).indices.is_empty()) {
         fail!(InvalidArgument, "no sample stands in a group with labels: check groups and bags");
     }
@@ -102,7 +105,7 @@ pub fn learn(
     }
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
-    check_lessons(groups, bags)?;
+    check_lessons(x, groups, bags)?;
     let likeness = if how.method == GroupMethod::Refine { likeness(x, groups, control)? } else { 0.0 };
     let forecast_bytes = forecast::check_learning((x, groups, bags), likeness, all, control)?;
     let control = &control.part();

@@ -41,7 +41,7 @@ use super::posterior::{Posterior, Rates};
 use super::separation::{Compared, decoys, separation};
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::params::{Kind, Params};
 use crate::rng::Rng;
 use crate::tree::{Cut, LabelTree, Pifa, given};
@@ -149,6 +149,9 @@ pub fn refine(
     rankers.check()?;
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
+    if x.cols() == 0 {
+        fail!(InvalidArgument, "x has no features to tell {} samples apart by: give some", x.rows());
+    }
     let likeness = likeness(x, groups, control)?;
     forecast::check_refinement((x, groups, bags), likeness, params, rankers, control)?;
     let refined = refine_alike(x, groups, bags, likeness, params, rankers, &control.part())?;

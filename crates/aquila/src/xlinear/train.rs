@@ -74,27 +74,39 @@ pub fn train(
 fn check(x: &Features, y: &Csr, params: &TrainParams, inputs: &TrainInputs) -> Result<()> {
     let (rows, labels) = (x.rows(), y.cols());
     if rows != y.rows() {
-        fail!(ShapeMismatch, "x has {rows} rows but y has {}", y.rows());
+        fail!(ShapeMismatch, "x has {rows} rows but y has {}: give the labels of each row", y.rows());
     }
     if rows == 0 || x.cols() == 0 || labels == 0 {
-        fail!(InvalidArgument, "cannot train on {rows} rows, {} features and {labels} labels", x.cols());
+        fail!(
+            InvalidArgument,
+            "cannot train on {rows} rows, {} features and {labels} labels: give some of each",
+            x.cols()
+        );
     }
     if y.values().iter().all(|v| *v == 0.0) {
-        fail!(InvalidArgument, "y has no labels at all: nothing can be learned");
+        fail!(InvalidArgument, "y has no labels at all: give at least one");
     }
     if let Some(tree) = &inputs.tree
         && tree.labels() != labels
     {
-        fail!(ShapeMismatch, "the tree has {} labels but y has {labels} columns", tree.labels());
+        fail!(
+            ShapeMismatch,
+            "the tree has {} labels but y has {labels} columns: take a tree of these labels",
+            tree.labels()
+        );
     }
     if let Some(v) = &inputs.label_vectors
         && v.rows() != labels
     {
-        fail!(ShapeMismatch, "there are {} label vectors but y has {labels} columns", v.rows());
+        fail!(
+            ShapeMismatch,
+            "there are {} label vectors but y has {labels} columns: give a vector for each label",
+            v.rows()
+        );
     }
     if let Some(r) = &inputs.relevance {
         if r.indptr() != y.indptr() || r.indices() != y.indices() || r.cols() != labels {
-            fail!(ShapeMismatch, "relevance must have exactly the labels' pattern");
+            fail!(ShapeMismatch, "relevance must have exactly the labels' pattern: an entry for each of y's");
         }
         if let Some(v) = r.values().iter().find(|v| **v < 0.0) {
             fail!(InvalidArgument, "Expected relevances of at least 0 but received {v}");
@@ -119,7 +131,11 @@ fn check(x: &Features, y: &Csr, params: &TrainParams, inputs: &TrainInputs) -> R
         [(&inputs.label_names, "label", "y", labels), (&inputs.feature_names, "feature", "x", x.cols())]
     {
         if !names.is_empty() && names.len() != count {
-            fail!(ShapeMismatch, "there are {} {what} names but {of} has {count} columns", names.len());
+            fail!(
+                ShapeMismatch,
+                "there are {} {what} names but {of} has {count} columns: name each, or none",
+                names.len()
+            );
         }
     }
     Ok(())
