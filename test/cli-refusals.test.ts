@@ -1,9 +1,17 @@
 // Whatever is wrong with a command, it ends with code 1, one clear line, and no file.
 
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, join } from 'node:path'
-import { writeNpz } from 'aquila-xmc'
+import { readNpz, writeNpz } from 'aquila-xmc'
 import { beforeAll, expect, it } from 'vitest'
 import { workplace } from './cli-helpers.js'
 import { cli, cliPath, problem, start } from './helpers.js'
@@ -158,6 +166,81 @@ it.each(bad)('%s is one clear line', async (_, args, message) => {
   expect(existsSync(no)).toBe(false)
 })
 
+// What they read is not there: found out before it is looked for.
+it.each([
+  ['assign', '--embeddings', 'E.npy', '.npz'],
+  ['assign', '--out', 'S.csv', '.npz'],
+  ['refine', '--out', 'S.npz.bz2', '.npz'],
+  ['embed', '--out', 'E.json', '.npz or .npy'],
+  ['group', '--out', 'G.csv', '.npz'],
+  ['group', '--bags', 'B.npy', '.npz'],
+  ['predict', '--out', 'scores.csv', '.npz'],
+  ['inspect', '--tree', 'tree.npz', '.json'],
+])('%s takes no %s %s', async (verb, option, name, endings) => {
+  const none = place('none.npz')
+  const needed: Record<string, string[]> = {
+    predict: ['--model', none, '--x', none],
+    group: ['--x', none, '--rule', 'random:2', '--y', none],
+    inspect: [none],
+  }
+  const given = needed[verb] ?? ['--x', none, '--groups', none, '--bags', none]
+  const others = ['--out', '--bags'].filter((o) => o !== option && (verb === 'group' || o === '--out'))
+  const rest = verb === 'inspect' || verb === 'predict' ? [] : others.flatMap((o, i) => [o, `${no}${i}`])
+  const { code, stderr } = await cli(verb, ...given, ...rest, option, place(name))
+  expect([code, stderr]).toEqual([
+    1,
+    `aquila: Expected a name in ${endings} for ${option} but received ${place(name)}\n`,
+  ])
+})
+
+it('results in arrays may be packed, or have no ending', async () => {
+  for (const name of ['P.npz.gz', 'P.NPZ', 'P']) {
+    expect((await cli(...predict, '--out', place(name))).code).toBe(0)
+    expect((await readNpz(place(name))).rows).toBe(600)
+  }
+})
+
+it('results do not take the place of what is read', async () => {
+  const [input, tree, names] = [place('input.npz'), place('input.json'), place('input.txt')]
+  for (const path of [input, tree, names]) writeFileSync(path, 'what is read')
+  if (!windows) symlinkSync('input.npz', place('alias.npz'))
+  const alias = windows ? input : place('alias.npz')
+  const samples = ['--groups', input, '--bags', y]
+  for (const [read, written, args] of [
+    ['--model', '--out', ['predict', '--model', input, '--x', x, '--out', input]],
+    ['--x', '--out', ['predict', '--model', m, '--x', input, '--out', alias]],
+    ['--x', '--out', ['predict', '--model', m, '--x', alias, '--out', `${dir}/./input.npz`]],
+    ['--x', '--out', ['group', '--x', input, '--rule', 'random:2', '--out', input]],
+    ['--y', '--bags', [...group, '--y', input, '--bags', input]],
+    ['--groups', '--embeddings', ['assign', '--x', x, ...samples, '--out', no, '--embeddings', input]],
+    ['--groups', '--out', ['embed', '--x', x, ...samples, '--out', input]],
+    ['--groups', '--out', ['refine', '--x', x, ...samples, '--out', input]],
+    ['--tree', '--out', ['train', '--x', x, '--y', y, '--tree', tree, '--out', tree]],
+    ['--labels', '--out', ['train', '--x', x, '--y', y, '--labels', names, '--out', names]],
+    ['<model>', '--tree', ['inspect', tree, '--tree', tree]],
+  ] as const) {
+    const { code, stderr } = await cli(...args)
+    expect([code, stderr]).toEqual([1, `aquila: Expected different files for ${read} and ${written}\n`])
+  }
+  for (const path of [input, tree, names]) expect(readFileSync(path, 'utf8')).toBe('what is read')
+})
+
+// Not even the first user may: the rights of the folder do not tell.
+it.runIf(existsSync('/proc/self'))('a folder that takes no files is told at once', async () => {
+  const { code, stderr } = await cli('predict', '--model', m, '--x', place('none.npz'), '--out', '/proc/x')
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^aquila: \/proc\/x: its folder cannot be written to: E/),
+  ])
+})
+
+it('nothing stays of looking whether a folder may be written to', async () => {
+  const folder = place('clean')
+  mkdirSync(folder)
+  expect((await cli('predict', '--model', m, '--x', no, '--out', join(folder, 'P'))).code).toBe(1)
+  expect(readdirSync(folder)).toEqual([])
+})
+
 // Found out before the work, not after it: there is no training in these commands.
 it.runIf(existsSync('/dev/null'))('no file in the place to write to is told at once', async () => {
   const { code, stderr } = await cli('train', '--x', place('none.npz'), '--y', y, '--out', '/dev/null')
@@ -216,7 +299,8 @@ it.runIf((process.getuid?.() ?? 0) > 0)('a folder that may not be written to is 
   const folder = place('locked')
   mkdirSync(folder, { mode: 0o555 })
   const { code, stderr } = await cli('train', '--x', place('none.npz'), '--y', y, '--out', join(folder, 'm'))
-  expect([code, stderr]).toEqual([1, `aquila: ${join(folder, 'm')}: its folder may not be written to\n`])
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/locked\/m: its folder cannot be written to: EACCES: permission denied\n$/)
 })
 
 it('shows the stack to those who ask', async () => {

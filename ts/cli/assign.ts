@@ -13,7 +13,6 @@ import {
   peakMemory,
   print,
 } from './common.js'
-import { checkTargets } from './files.js'
 
 interface Options extends GroupedOptions {
   iterations: number
@@ -21,12 +20,11 @@ interface Options extends GroupedOptions {
   embeddings?: string
 }
 
-async function assign(options: Options): Promise<void> {
+async function assign(options: Options, command: Command): Promise<void> {
   const { json, iterations, step, out } = options
   await interruptible(async (signal) => {
-    await checkTargets({ '--out': out, '--embeddings': options.embeddings })
     const embeddings = options.embeddings !== undefined
-    const found = await onGroups(options, signal, ({ x, groups, bags }, call) =>
+    const found = await onGroups(options, command, signal, ({ x, groups, bags }, call) =>
       assignLabels(x, groups, bags, { iterations, step, embeddings }, call),
     )
     await writeNpz(out, found.y, {}, { signal })

@@ -8,7 +8,7 @@ import { readNpy, readNpz, readXmc } from '../io.js'
 import { type Csr, Features } from '../matrix.js'
 import type { ParameterSpec } from '../native/binding.cjs'
 import { type CallOptions, type FlatOptions, type Progress, specs } from '../options.js'
-import { checkTargets } from './files.js'
+import { checkFiles } from './files.js'
 
 /** A whole number from the command line. */
 export function count(min: number): (text: string) => number {
@@ -247,11 +247,12 @@ export interface Grouped {
 /** Reads the inputs of such a verb, once it is sure that the result can be written, and works with progress shown. */
 export async function onGroups<T>(
   options: GroupedOptions,
+  command: Command,
   signal: AbortSignal,
   work: (given: Grouped, call: CallOptions) => Promise<T>,
 ): Promise<T & { size: number }> {
   const call = { threads: options.threads, signal }
-  await checkTargets({ '--out': options.out })
+  await checkFiles(command, '--out', '--embeddings')
   const { x } = await readRows(options, call)
   const { groups, bags } = await readGroups(options, call)
   const { show, end } = progress(options.json)

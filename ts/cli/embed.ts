@@ -2,7 +2,6 @@
 
 import type { Command } from 'commander'
 import { embed as embedLabels } from '../eagle.js'
-import { AquilaError } from '../errors.js'
 import { writeNpy, writeNpz } from '../io.js'
 import { Dense } from '../matrix.js'
 import {
@@ -15,24 +14,22 @@ import {
   peakMemory,
   print,
 } from './common.js'
+import { isArray } from './files.js'
 
 interface Options extends GroupedOptions {
   iterations: number
   step: number
 }
 
-async function embed(options: Options): Promise<void> {
+async function embed(options: Options, command: Command): Promise<void> {
   const { json, iterations, step, out } = options
   await interruptible(async (signal) => {
-    const [, kind] = /\.(npy|npz)(\.gz)?$/.exec(out) ?? []
-    if (kind === undefined)
-      throw new AquilaError(
-        'INVALID_ARGUMENT',
-        `Expected a name in .npz or .npy for --out but received ${out}`,
-      )
-    const dense = kind === 'npy'
-    const { embeddings, seconds, size } = await onGroups(options, signal, ({ x, groups, bags }, call) =>
-      embedLabels(x, groups, bags, { iterations, step, dense }, call),
+    const dense = isArray(out, 'npy')
+    const { embeddings, seconds, size } = await onGroups(
+      options,
+      command,
+      signal,
+      ({ x, groups, bags }, call) => embedLabels(x, groups, bags, { iterations, step, dense }, call),
     )
     if (embeddings instanceof Dense) await writeNpy(out, embeddings, { signal })
     else await writeNpz(out, embeddings, {}, { signal })
@@ -52,8 +49,8 @@ export function addEmbed(program: Command): void {
     .description('Learn a vector for each label from the groups that carry it.')
   heavy(
     embeddingOptions(grouped(verb)).requiredOption(
-      '--out <file>',
-      'where to write labels × features: .npz for sparse rows, .npy for dense ones',
+      '--out <file.npz|file.npy>',
+      'where to write labels × features, as sparse rows or as dense ones',
     ),
   ).action(embed)
 }

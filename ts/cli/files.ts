@@ -1,17 +1,9 @@
 // Files of the command line: places to write to, and small texts. Matrices and models are the engine's to read.
 
-import {
-  access,
-  constants,
-  readFile,
-  readlink,
-  realpath,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from 'node:fs/promises'
-import { basename, dirname, isAbsolute, join } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { readFile, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, dirname, extname, isAbsolute, join } from 'node:path'
+import type { Command } from 'commander'
 import { AquilaError } from '../errors.js'
 import { pathOf } from '../io.js'
 
@@ -32,6 +24,17 @@ async function behindLinks(path: string): Promise<string> {
   throw refuse(path, 'its symbolic links lead to no end')
 }
 
+/** Makes a file in a folder and takes it away again: for the first user the rights of a folder say nothing. */
+async function probe(path: string, folder: string): Promise<void> {
+  const made = join(folder, `.aquila-${process.pid}-probe-${randomUUID()}.tmp`)
+  try {
+    await writeFile(made, '', { flag: 'wx' })
+  } catch (error) {
+    throw refuse(path, `its folder cannot be written to: ${reasonOf(error)}`)
+  }
+  await rm(made, { force: true })
+}
+
 /** Refuses a file that could not be written in the end, before any work is done for it, and tells its only name. */
 async function checkTarget(path: string): Promise<string> {
   const target = await behindLinks(pathOf(path))
@@ -40,17 +43,58 @@ async function checkTarget(path: string): Promise<string> {
   if (there && !there.isFile()) throw refuse(path, 'is no regular file')
   const folder = await stat(dirname(target)).catch(() => undefined)
   if (!folder?.isDirectory()) throw refuse(path, 'its folder does not exist')
-  await access(dirname(target), constants.W_OK).catch(() => {
-    throw refuse(path, 'its folder may not be written to')
-  })
-  return join(await realpath(dirname(target)), basename(target))
+  await probe(path, dirname(target))
+  return there ? realpath(target) : join(await realpath(dirname(target)), basename(target))
 }
 
-/** Refuses files, by their options, that could not all be written in the end, before any work is done for them. */
-export async function checkTargets(targets: Record<string, string | undefined>): Promise<void> {
+interface Named {
+  /** The option, or the argument, as the help has it. */
+  option: string
+  path: string
+  /** How the names of such files end; none where they may be any. */
+  endings: string[]
+}
+
+/** The files that a command was given: its help calls them `<file>`, or `<file.npz>` for the ending of their names. */
+function filesOf(command: Command): Named[] {
+  const given = command.opts()
+  const named = command.options.flatMap((option): Named[] => {
+    if (!option.flags.includes('<file')) return []
+    const endings = [...option.flags.matchAll(/file(\.\w+)/g)].map(([, ending]) => ending as string)
+    const paths: string[] = [given[option.attributeName()] ?? []].flat()
+    return paths.map((path) => ({ option: option.long as string, path, endings }))
+  })
+  const places = command.registeredArguments.map((argument, i): Named => {
+    return { option: `<${argument.name()}>`, path: command.args[i] as string, endings: [] }
+  })
+  return [...places, ...named]
+}
+
+/** Whether a name ends so; arrays may be packed once more. */
+const endsIn = (path: string, ending: string) =>
+  [ending, ...(ending.startsWith('.np') ? [`${ending}.gz`] : [])].some((e) => path.toLowerCase().endsWith(e))
+
+/** Whether a file is a NumPy or SciPy one by its name. */
+export const isArray = (path: string, kind: 'npy' | 'npz') => endsIn(path, `.${kind}`)
+
+/**
+ * Looks at the files of a command before any work is done for it. Refuses results, by their options, whose names say
+ * another format than theirs, that could not be written in the end, or that would take the place of one another or of
+ * what is read.
+ */
+export async function checkFiles(command: Command, ...targets: string[]): Promise<void> {
   const taken = new Map<string, string>()
-  for (const [option, path] of Object.entries(targets)) {
-    if (path === undefined) continue
+  const files = filesOf(command)
+  for (const { option, path } of files.filter((file) => !targets.includes(file.option))) {
+    const there = await realpath(path).catch(() => undefined)
+    if (there !== undefined) taken.set(there, option)
+  }
+  for (const { option, path, endings } of files.filter((file) => targets.includes(file.option))) {
+    if (endings.length > 0 && extname(path) !== '' && !endings.some((ending) => endsIn(path, ending)))
+      throw new AquilaError(
+        'INVALID_ARGUMENT',
+        `Expected a name in ${endings.join(' or ')} for ${option} but received ${path}`,
+      )
     const target = await checkTarget(path)
     const other = taken.get(target)
     if (other)
@@ -60,12 +104,13 @@ export async function checkTargets(targets: Record<string, string | undefined>):
 }
 
 /** Node's errors name the file last or not at all. */
+const reasonOf = (error: unknown) => String((error as Error).message.split(', ')[0])
+
 async function onFile<T>(path: string, work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {
-    const [reason] = (error as Error).message.split(', ')
-    throw refuse(path, String(reason))
+    throw refuse(path, reasonOf(error))
   }
 }
 

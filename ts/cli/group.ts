@@ -7,7 +7,7 @@ import { Groups } from '../groups.js'
 import { readNpz, writeNpz } from '../io.js'
 import type { CallOptions } from '../options.js'
 import { count, heavy, interruptible, peakMemory, print } from './common.js'
-import { checkTargets } from './files.js'
+import { checkFiles } from './files.js'
 
 interface Options {
   x: string
@@ -39,14 +39,14 @@ function share(text: string): number {
   return value
 }
 
-async function group(options: Options): Promise<void> {
+async function group(options: Options, command: Command): Promise<void> {
   const { seed, threads, json, out, bags, merge, noise } = options
   const { rule, size } = ruleOf(options.rule)
   if ((options.y === undefined) !== (bags === undefined))
     throw new AquilaError('INVALID_ARGUMENT', 'Expected --y and --bags together or neither')
   await interruptible(async (signal) => {
     const call: CallOptions = { threads, seed, signal }
-    await checkTargets({ '--out': out, '--bags': bags })
+    await checkFiles(command, '--out', '--bags')
     const x = await readNpz(options.x, call)
     const since = performance.now()
     const groups =

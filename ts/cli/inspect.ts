@@ -6,7 +6,7 @@ import type { Leaf, Meanings, Telling } from '../meanings.js'
 import type { CallOptions } from '../options.js'
 import { XLinear } from '../xlinear.js'
 import { count, interruptible, print, size } from './common.js'
-import { checkTargets, readNames, writeText } from './files.js'
+import { checkFiles, readNames, writeText } from './files.js'
 
 interface Options {
   verify?: boolean
@@ -99,9 +99,9 @@ async function meanings(model: XLinear, options: Options, call: CallOptions): Pr
   process.stdout.write(`${lines.join('\n') || 'no label hangs under several leaves'}\n`)
 }
 
-async function inspect(path: string, options: Options): Promise<void> {
+async function inspect(path: string, options: Options, command: Command): Promise<void> {
   await interruptible(async (signal) => {
-    await checkTargets({ '--tree': options.tree })
+    await checkFiles(command, '--tree')
     using model = await XLinear.open(path, {}, { signal })
     if (options.verify) await model.verify({ signal })
     if (options.tree !== undefined) await writeText(options.tree, model.tree().toJson())

@@ -17,7 +17,7 @@ import {
   type RowsOptions,
   readRows,
 } from './common.js'
-import { checkTargets } from './files.js'
+import { checkFiles } from './files.js'
 
 interface Options extends RowsOptions {
   model: string
@@ -30,11 +30,11 @@ interface Options extends RowsOptions {
   json: boolean
 }
 
-async function predict(options: Options): Promise<void> {
+async function predict(options: Options, command: Command): Promise<void> {
   const { threads, json, k, beam, repeat } = options
   await interruptible(async (signal) => {
     const call = { threads, signal }
-    await checkTargets({ '--out': options.out })
+    await checkFiles(command, '--out')
     using model = await XLinear.open(options.model, {}, call)
     const { x } = await readRows(options, call)
     const parameters = { k, beam, ...parse(options.set ?? {}, specs.predict) }

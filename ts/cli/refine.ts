@@ -24,10 +24,10 @@ interface Options extends GroupedOptions {
   seed: number
 }
 
-async function refine(options: Options): Promise<void> {
+async function refine(options: Options, command: Command): Promise<void> {
   const { json, rounds, folds, threshold, seed, out } = options
   await interruptible(async (signal) => {
-    const found = await onGroups(options, signal, ({ x, groups, bags }, call) =>
+    const found = await onGroups(options, command, signal, ({ x, groups, bags }, call) =>
       refineLabels(x, groups, bags, { rounds, folds, threshold }, { ...call, seed }),
     )
     await writeNpz(out, found.y, {}, { signal })

@@ -24,7 +24,7 @@ import {
   readRows,
   size,
 } from './common.js'
-import { checkTargets, readNames, readText } from './files.js'
+import { checkFiles, readNames, readText } from './files.js'
 
 interface Options extends RowsOptions {
   y?: string
@@ -92,11 +92,11 @@ function checkNamed(names: string[] | undefined, one: string, count: number): vo
     throw new AquilaError('SHAPE_MISMATCH', `0 ${one} names for ${count} ${one}s`)
 }
 
-async function train(options: Options): Promise<void> {
+async function train(options: Options, command: Command): Promise<void> {
   const { threads, seed, memoryLimit, json } = options
   await interruptible(async (signal) => {
     const call = { threads, signal }
-    await checkTargets({ '--out': options.out })
+    await checkFiles(command, '--out')
     const parameters = readParameters(options)
     const data = await readRows(options, call)
     const known = await readLabels(options, data.y, call)
