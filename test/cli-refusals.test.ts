@@ -40,6 +40,7 @@ const refine = ['refine', '--x', x, ...grouped, '--out', no]
 
 const bad: [string, string[], RegExp][] = [
   ['an unknown verb', ['trian'], /unknown command 'trian'/],
+  ['help of an unknown verb', ['help', 'foo'], /^aquila: unknown command 'foo'$/],
   ['an unknown option', [...train, '--xx', '1'], /unknown option '--xx'/],
   ['a missing option', ['train', '--x', x, '--y', y], /--out/],
   ['no rows', ['train', '--y', y, '--out', no], /--x, --xmc or --dense/],
@@ -83,6 +84,36 @@ const bad: [string, string[], RegExp][] = [
   ['a folder to write to', ['train', '--x', x, '--y', y, '--out', dir], /./],
   ['no model', ['predict', '--model', x, '--x', x], /X\.npz/],
   ['a wrong matrix', ['predict', '--model', m, '--x', otherX], /170 columns but the model 140/],
+  [
+    'a parameter twice',
+    [...train, '--set', 'tree.maxLeaf=3', '--set', ' tree.maxLeaf=4'],
+    /Expected tree\.maxLeaf once/,
+  ],
+  ['k twice', [...predict, '--k', '5', '--set', 'k=3'], /either --k or --set k but received both/],
+  ['the beam twice', [...predict, '--beam', '10', '--set', 'beam=3'], /either --beam or --set beam but/],
+  [
+    'k of queries twice',
+    ['bench', '--model', m, '--x', x, '--k', '10', '--set', 'k=10'],
+    /either --k or --set k but received both/,
+  ],
+  [
+    'a parameter of search before rows are read',
+    ['predict', '--model', m, '--x', place('none.npz'), '--set', 'scores=best'],
+    /for scores but received "best"/,
+  ],
+  [
+    'a beam of queries before rows are read',
+    ['bench', '--model', m, '--x', place('none.npz'), '--beam', '70000'],
+    /for beam but received 70000/,
+  ],
+  ['a label beyond all', ['inspect', m, '--label', '40'], /label 40 is not below the number of labels, 40/],
+  ['a label beyond 32 bits', ['inspect', m, '--label', '4294967296'], /label 4294967296 is not below/],
+  [
+    'names of features of no use',
+    ['inspect', m, '--feature-names', place('empty.txt')],
+    /Expected --label or --several beside --feature-names/,
+  ],
+  ['a number of features of no use', ['inspect', m, '--top', '10'], /--label or --several beside --top/],
   ['k of 0', [...predict, '--k', '0'], /integer/],
   ['predictions of another shape', ['evaluate', '--pred', x, '--y', y], /./],
   ['a wrong list', ['evaluate', '--pred', y, '--y', y, '--k', '1,a'], /integer/],
@@ -102,6 +133,7 @@ const bad: [string, string[], RegExp][] = [
   ['groups of no rows', ['group', '--rule', 'random:2', '--out', no], /--x/],
   ['labels without a place for bags', [...group, '--y', y], /--y and --bags together/],
   ['bags without labels', [...group, '--bags', no], /--y and --bags together/],
+  ['noise of no use', [...group, '--noise', '0.5'], /Expected --rule kmeans:SIZE beside --noise/],
   ['too much noise', [...group, '--noise', '2'], /Expected a number from 0 to 1/],
   ['labels of other rows', [...group, '--y', otherY, '--bags', place('no2')], /600 samples but y has/],
   ['an unknown merge', [...group, '--merge', 'foo'], /Allowed choices are list, set/],

@@ -3,28 +3,14 @@
 import type { Command } from 'commander'
 import { AquilaError } from '../errors.js'
 import type { FeatureRow } from '../matrix.js'
-import { type FlatOptions, specs } from '../options.js'
 import { XLinear } from '../xlinear.js'
-import {
-  assignment,
-  count,
-  DENSE,
-  heavy,
-  interruptible,
-  parse,
-  print,
-  type RowsOptions,
-  readRows,
-} from './common.js'
+import { count, heavy, interruptible, print, readRows } from './common.js'
+import { parametersOf, type SearchedOptions, searched } from './search.js'
 
-interface Options extends RowsOptions {
-  model: string
+interface Options extends SearchedOptions {
   single?: boolean
   queries: number
   rounds: number
-  k: number
-  beam: number
-  set?: FlatOptions
   threads: number
   json: boolean
 }
@@ -50,13 +36,14 @@ function summary(times: Float64Array): { median: number; p99: number; mean: numb
   return { median: at(0.5), p99: at(0.99), mean: times.reduce((sum, t) => sum + t, 0) / times.length }
 }
 
-async function bench(options: Options): Promise<void> {
+async function bench(options: Options, command: Command): Promise<void> {
   const { threads, json, rounds } = options
+  const parameters = parametersOf(options, command)
   await interruptible(async (signal) => {
     const call = { threads, signal }
     using model = await XLinear.open(options.model, {}, call)
+    const searcher = model.searcher(parameters)
     const { x } = await readRows(options, call)
-    const parameters = { k: options.k, beam: options.beam, ...parse(options.set ?? {}, specs.predict) }
     const queries = Math.min(options.queries, x.rows)
     if (queries === 0) throw new AquilaError('INVALID_ARGUMENT', 'Expected rows but received none')
     // All rows, evenly picked, in JavaScript's memory: the clock runs for the queries alone.
@@ -64,7 +51,6 @@ async function bench(options: Options): Promise<void> {
       { length: queries },
       (_, i): FeatureRow => x.row(Math.floor((i * x.rows) / queries)),
     )
-    const searcher = model.searcher(parameters)
     const times = time(rounds, queries, (i) => {
       const row = rows[i] as (typeof rows)[number]
       searcher.search(row.indices, row.values, row.dense)
@@ -82,19 +68,13 @@ async function bench(options: Options): Promise<void> {
 
 /** Adds the verb. */
 export function addBench(program: Command): void {
+  const verb = program
+    .command('bench')
+    .description('Time single queries from JavaScript through the public API.')
   heavy(
-    program
-      .command('bench')
-      .description('Time single queries from JavaScript through the public API.')
-      .requiredOption('--model <file>', 'the model file')
-      .option('--x <file.npz>', 'rows × features')
-      .option('--dense <file.npy>', DENSE)
-      .option('--xmc <file.txt>', 'rows in a text file, plain or gzip, instead of --x')
+    searched(verb)
       .option('--single', 'one query after another; the only kind there is')
       .option('--queries <n>', 'how many different rows to ask', count(1), 500)
-      .option('--rounds <n>', 'how many times to ask each; its best time counts', count(1), 3)
-      .option('--k <n>', 'labels returned of a row', count(1), 10)
-      .option('--beam <n>', 'nodes kept of each layer', count(1), 10)
-      .option('--set <key=value>', 'a further parameter: scores, floor', assignment),
+      .option('--rounds <n>', 'how many times to ask each; its best time counts', count(1), 3),
   ).action(bench)
 }

@@ -42,11 +42,28 @@ export function counts(text: string): number[] {
   return [...new Set(text.split(',').map(count(1)))]
 }
 
-/** Collects `key=value` pairs; the engine checks both. */
+/** Collects `key=value` pairs, each key once; the engine checks both. */
 export function assignment(text: string, before: FlatOptions = {}): FlatOptions {
   const at = text.indexOf('=')
   if (at < 1) throw new InvalidArgumentError('Expected key=value.')
-  return { ...before, [text.slice(0, at).trim()]: text.slice(at + 1).trim() }
+  const key = text.slice(0, at).trim()
+  if (Object.hasOwn(before, key)) throw new InvalidArgumentError(`Expected ${key} once.`)
+  return { ...before, [key]: text.slice(at + 1).trim() }
+}
+
+/** Whether an option stands on the command line, and is no default. */
+export function isSaid(command: Command, option: string): boolean {
+  return command.getOptionValueSource(option) === 'cli'
+}
+
+/** Of two ways to say something both were taken. */
+export function either(one: string, other: string): AquilaError {
+  return new AquilaError('INVALID_ARGUMENT', `Expected either ${one} or ${other} but received both`)
+}
+
+/** An option that means nothing without another. */
+export function beside(needed: string, option: string): AquilaError {
+  return new AquilaError('INVALID_ARGUMENT', `Expected ${needed} beside ${option}`)
 }
 
 /**
@@ -181,8 +198,7 @@ export async function readRows(
   { x, dense, xmc }: RowsOptions,
   call: { threads: number; signal?: AbortSignal },
 ): Promise<{ x: Csr | Features; y?: Csr }> {
-  if (x !== undefined && xmc !== undefined)
-    throw new AquilaError('INVALID_ARGUMENT', 'Expected either --x or --xmc but received both')
+  if (x !== undefined && xmc !== undefined) throw either('--x', '--xmc')
   if (x === undefined && xmc === undefined && dense === undefined)
     throw new AquilaError('INVALID_ARGUMENT', 'Expected --x, --xmc or --dense')
   const data: { x?: Csr; y?: Csr } =

@@ -5,8 +5,8 @@ import { AquilaError } from '../errors.js'
 import type { AggregateParameters } from '../generated/options.js'
 import { Groups } from '../groups.js'
 import { readNpz, writeNpz } from '../io.js'
-import type { CallOptions } from '../options.js'
-import { count, heavy, interruptible, peakMemory, print } from './common.js'
+import { type CallOptions, specs } from '../options.js'
+import { beside, count, fallback, heavy, interruptible, isSaid, peakMemory, print } from './common.js'
 import { checkFiles } from './files.js'
 
 interface Options {
@@ -42,6 +42,7 @@ function share(text: string): number {
 async function group(options: Options, command: Command): Promise<void> {
   const { seed, threads, json, out, bags, merge, noise } = options
   const { rule, size } = ruleOf(options.rule)
+  if (rule === 'random' && isSaid(command, 'noise')) throw beside('--rule kmeans:SIZE', '--noise')
   if ((options.y === undefined) !== (bags === undefined))
     throw new AquilaError('INVALID_ARGUMENT', 'Expected --y and --bags together or neither')
   await interruptible(async (signal) => {
@@ -92,7 +93,12 @@ export function addGroup(program: Command): void {
       )
       .requiredOption('--x <file.npz>', 'samples × features')
       .requiredOption('--rule <rule>', 'random:SIZE, or kmeans:SIZE for clusters of at most SIZE')
-      .option('--noise <share>', 'the share of clustered samples that change places at random', share, 0)
+      .option(
+        '--noise <share>',
+        'the share of clustered samples that change places at random',
+        share,
+        fallback(specs.cluster, 'noise'),
+      )
       .option('--seed <n>', 'where all randomness starts', count(0), 0)
       .requiredOption('--out <file.npz>', 'where to write the groups, samples × groups')
       .option('--y <file.npz>', 'samples × labels, to make bags of')

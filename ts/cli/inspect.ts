@@ -5,7 +5,7 @@ import { AquilaError } from '../errors.js'
 import type { Leaf, Meanings, Telling } from '../meanings.js'
 import type { CallOptions } from '../options.js'
 import { XLinear } from '../xlinear.js'
-import { count, interruptible, print, size } from './common.js'
+import { beside, count, either, interruptible, isSaid, print, size } from './common.js'
 import { checkFiles, readNames, writeText } from './files.js'
 
 interface Options {
@@ -45,7 +45,11 @@ function summary(path: string, model: XLinear, options: Options): void {
 function labelOf(model: XLinear, text: string): number {
   const named = model.labelNames.indexOf(text)
   if (named >= 0) return named
-  if (/^\d+$/.test(text)) return Number(text)
+  if (/^\d+$/.test(text)) {
+    const { labels } = model.info
+    if (Number(text) < labels) return Number(text)
+    throw new AquilaError('INDEX_OUT_OF_RANGE', `label ${text} is not below the number of labels, ${labels}`)
+  }
   throw new AquilaError(
     'INVALID_ARGUMENT',
     `Expected the name or number of a label for --label but received "${text}"`,
@@ -85,8 +89,6 @@ function* told(all: Meanings[], model: XLinear, top: number): Generator<string> 
 }
 
 async function meanings(model: XLinear, options: Options, call: CallOptions): Promise<void> {
-  if (options.label !== undefined && options.several)
-    throw new AquilaError('INVALID_ARGUMENT', 'Expected either --label or --several but received both')
   const labels = options.label === undefined ? undefined : Uint32Array.of(labelOf(model, options.label))
   const words = await readNames(options.featureNames)
   const all = named(await model.meanings({ labels, features: options.top }, call), words, model)
@@ -100,12 +102,16 @@ async function meanings(model: XLinear, options: Options, call: CallOptions): Pr
 }
 
 async function inspect(path: string, options: Options, command: Command): Promise<void> {
+  const ofLabels = options.label !== undefined || options.several
+  if (options.label !== undefined && options.several) throw either('--label', '--several')
+  if (!ofLabels && options.featureNames !== undefined) throw beside('--label or --several', '--feature-names')
+  if (!ofLabels && isSaid(command, 'top')) throw beside('--label or --several', '--top')
   await interruptible(async (signal) => {
     await checkFiles(command, '--tree')
     using model = await XLinear.open(path, {}, { signal })
     if (options.verify) await model.verify({ signal })
     if (options.tree !== undefined) await writeText(options.tree, model.tree().toJson())
-    if (options.label !== undefined || options.several) await meanings(model, options, { signal })
+    if (ofLabels) await meanings(model, options, { signal })
     else summary(path, model, options)
   })
 }

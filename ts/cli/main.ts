@@ -2,6 +2,7 @@
 // The command line: one verb for each thing the library does.
 
 import { Command, CommanderError } from 'commander'
+import { AquilaError } from '../errors.js'
 import { versions } from '../runtime.js'
 import { addAssign } from './assign.js'
 import { addBench } from './bench.js'
@@ -32,6 +33,18 @@ for (const add of [
   addBench,
 ])
   add(program)
+
+// Commander's own verb answers an unknown one with the whole help.
+program
+  .helpCommand(false)
+  .command('help')
+  .argument('[verb]')
+  .description('Print the help of a verb, or this.')
+  .action((name?: string) => {
+    const verb = name === undefined ? program : program.commands.find((known) => known.name() === name)
+    if (!verb) throw new AquilaError('INVALID_ARGUMENT', `unknown command '${name}'`)
+    verb.help()
+  })
 
 // Whoever reads what we print may have seen enough, as `head` has: no error of ours.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

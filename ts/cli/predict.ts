@@ -2,28 +2,13 @@
 
 import type { Command } from 'commander'
 import { writeNpz } from '../io.js'
-import { type FlatOptions, specs } from '../options.js'
 import type { Ranked } from '../ranked.js'
 import { XLinear } from '../xlinear.js'
-import {
-  assignment,
-  count,
-  DENSE,
-  heavy,
-  interruptible,
-  parse,
-  peakMemory,
-  print,
-  type RowsOptions,
-  readRows,
-} from './common.js'
+import { count, heavy, interruptible, peakMemory, print, readRows } from './common.js'
 import { checkFiles } from './files.js'
+import { parametersOf, type SearchedOptions, searched } from './search.js'
 
-interface Options extends RowsOptions {
-  model: string
-  k: number
-  beam: number
-  set?: FlatOptions
+interface Options extends SearchedOptions {
   repeat: number
   out?: string
   threads: number
@@ -31,13 +16,15 @@ interface Options extends RowsOptions {
 }
 
 async function predict(options: Options, command: Command): Promise<void> {
-  const { threads, json, k, beam, repeat } = options
+  const { threads, json, repeat } = options
+  const parameters = parametersOf(options, command)
   await interruptible(async (signal) => {
     const call = { threads, signal }
     await checkFiles(command, '--out')
     using model = await XLinear.open(options.model, {}, call)
+    // Refuses what prediction would refuse, before gigabytes are read.
+    model.searcher(parameters)
     const { x } = await readRows(options, call)
-    const parameters = { k, beam, ...parse(options.set ?? {}, specs.predict) }
     let best = Number.POSITIVE_INFINITY
     let top: Ranked | undefined
     for (let i = 0; i < repeat; i++) {
@@ -65,17 +52,9 @@ async function predict(options: Options, command: Command): Promise<void> {
 
 /** Adds the verb. */
 export function addPredict(program: Command): void {
+  const verb = program.command('predict').description('Rank the labels of every row of a matrix.')
   heavy(
-    program
-      .command('predict')
-      .description('Rank the labels of every row of a matrix.')
-      .requiredOption('--model <file>', 'the model file')
-      .option('--x <file.npz>', 'rows × features')
-      .option('--dense <file.npy>', DENSE)
-      .option('--xmc <file.txt>', 'rows in a text file, plain or gzip, instead of --x')
-      .option('--k <n>', 'labels returned of a row', count(1), 10)
-      .option('--beam <n>', 'nodes kept of each layer', count(1), 10)
-      .option('--set <key=value>', 'a further parameter: scores, floor', assignment)
+    searched(verb)
       .option('--repeat <n>', 'predict so many times and report the best time', count(1), 1)
       .option('--out <file.npz>', 'where to write the scores, rows × labels'),
   ).action(predict)

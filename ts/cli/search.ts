@@ -1,0 +1,34 @@
+// How predict and bench look rows up.
+
+import type { Command } from 'commander'
+import type { PredictParameters } from '../generated/options.js'
+import { type FlatOptions, specs } from '../options.js'
+import { assignment, count, DENSE, either, fallback, isSaid, parse, type RowsOptions } from './common.js'
+
+/** What such verbs take. */
+export interface SearchedOptions extends RowsOptions {
+  model: string
+  k: number
+  beam: number
+  set?: FlatOptions
+}
+
+/** Adds the model, the rows and the parameters. */
+export function searched(command: Command): Command {
+  const usual = (name: string) => fallback(specs.predict, name)
+  return command
+    .requiredOption('--model <file>', 'the model file')
+    .option('--x <file.npz>', 'rows × features')
+    .option('--dense <file.npy>', DENSE)
+    .option('--xmc <file.txt>', 'rows in a text file, plain or gzip, instead of --x')
+    .option('--k <n>', 'labels returned of a row', count(1), usual('k'))
+    .option('--beam <n>', 'nodes kept of each layer', count(1), usual('beam'))
+    .option('--set <key=value>', 'a further parameter: scores, floor', assignment)
+}
+
+/** The parameters of a search, each said once. */
+export function parametersOf({ k, beam, set = {} }: SearchedOptions, command: Command): PredictParameters {
+  for (const name of ['k', 'beam'])
+    if (name in set && isSaid(command, name)) throw either(`--${name}`, `--set ${name}`)
+  return { k, beam, ...parse(set, specs.predict) }
+}
