@@ -28,6 +28,8 @@ beforeAll(async () => {
   await writeNpz(otherY, other.y)
   writeFileSync(place('broken.json'), '{"aquilaTree": 1,')
   writeFileSync(place('empty.txt'), '')
+  writeFileSync(place('words.txt'), '3\napple\n')
+  writeFileSync(place('large.txt'), '4294967296\n')
 })
 
 const train = ['train', '--x', x, '--y', y, '--out', no]
@@ -126,11 +128,26 @@ const bad: [string, string[], RegExp][] = [
   ],
   ['a wrong constant', [...weighed, '--set', 'propensity.a=-1'], /for propensity\.a but received -1/],
   ['a missing model', ['inspect', place('none')], /none/],
-  ['a rule of no size', ['group', '--x', x, '--rule', 'random', '--out', no], /random:SIZE or kmeans/],
+  [
+    'a rule of no size',
+    ['group', '--x', x, '--rule', 'random', '--out', no],
+    /random:SIZE, kmeans:SIZE or kmeans-depth:DEPTH/,
+  ],
   ['a rule of size 0', ['group', '--x', x, '--rule', 'kmeans:0', '--out', no], /received kmeans:0/],
   ['an unknown rule', ['group', '--x', x, '--rule', 'alike:2', '--out', no], /received alike:2/],
+  [
+    'a depth beyond all',
+    ['group', '--x', x, '--rule', 'kmeans-depth:31', '--out', no],
+    /30 at most, for --rule/,
+  ],
+  [
+    'a size beyond 32 bits',
+    ['group', '--x', x, '--rule', 'random:4294967296', '--out', no],
+    /received random:4294967296/,
+  ],
+  ['a way to merge without bags', [...group, '--merge', 'set'], /Expected --bags beside --merge/],
   ['groups without a rule', ['group', '--x', x, '--out', no], /--rule/],
-  ['groups of no rows', ['group', '--rule', 'random:2', '--out', no], /--x/],
+  ['groups of no rows', ['group', '--rule', 'random:2', '--out', no], /--x, --xmc or --dense/],
   ['labels without a place for bags', [...group, '--y', y], /--y and --bags together/],
   ['bags without labels', [...group, '--bags', no], /--y and --bags together/],
   ['noise of no use', [...group, '--noise', '0.5'], /Expected --rule kmeans:SIZE beside --noise/],
@@ -147,6 +164,56 @@ const bad: [string, string[], RegExp][] = [
     'bags for a missing folder',
     [...group, '--y', y, '--bags', join(place('none'), 'B')],
     /its folder does not exist/,
+  ],
+  [
+    'a tree and its parameters',
+    [...train, '--tree', 't.json', '--set', 'tree.arity=2'],
+    /--tree or --set tree\.arity but/,
+  ],
+  [
+    'a tree and vectors',
+    [...train, '--tree', 't.json', '--label-vectors', x],
+    /--tree or --label-vectors but/,
+  ],
+  [
+    'a tree of two texts',
+    [...train, '--tree', x, 't.json'],
+    /one JSON file or a chain of \.npz files for --tree/,
+  ],
+  [
+    'vectors of two kinds',
+    [...train, '--label-vectors', x, '--set', 'tree.vectors=pii'],
+    /--label-vectors or --set tree\.vectors but/,
+  ],
+  [
+    'relevances of no use',
+    [...train, '--relevance', y],
+    /solver\.relevance=induce or leaves beside --relevance/,
+  ],
+  [
+    'negatives of groups',
+    ['train', '--x', x, ...grouped, '--negatives', y, '--out', no],
+    /labels of rows beside --negatives/,
+  ],
+  ['metadata that is none', [...train, '--metadata', place('broken.json')], /broken\.json: .*JSON/],
+  ['metadata that is not there', [...train, '--metadata', place('none.json')], /none\.json: ENOENT/],
+  [
+    'allowed and chosen labels',
+    [...predict, '--allowed', 'a.txt', '--chosen', y],
+    /--chosen or --allowed but/,
+  ],
+  ['a k of chosen labels', [...predict, '--chosen', y, '--k', '10'], /--chosen or --k but/],
+  ['a beam of chosen labels', [...predict, '--chosen', y, '--set', 'beam=3'], /--chosen or --set beam but/],
+  ['chosen labels of other rows', [...predict, '--chosen', otherY], /500/],
+  [
+    'allowed labels that are no numbers',
+    [...predict, '--allowed', place('words.txt')],
+    /words\.txt:2: .* received "apple"/,
+  ],
+  [
+    'allowed labels beyond all, before rows are read',
+    ['predict', '--model', m, '--x', place('none.npz'), '--allowed', place('large.txt')],
+    /large\.txt:1: Expected a label below 40 but received "4294967296"/,
   ],
   ['groups without bags', ['train', '--x', x, '--groups', y, '--out', no], /--groups and --bags together/],
   ['labels of rows and of groups', [...train, ...grouped], /of rows or of groups, not both/],

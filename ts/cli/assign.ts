@@ -17,15 +17,16 @@ import {
 interface Options extends GroupedOptions {
   iterations: number
   step: number
+  normalize: boolean
   embeddings?: string
 }
 
 async function assign(options: Options, command: Command): Promise<void> {
-  const { json, iterations, step, out } = options
+  const { json, iterations, step, normalize, out } = options
   await interruptible(async (signal) => {
     const embeddings = options.embeddings !== undefined
     const found = await onGroups(options, command, signal, ({ x, groups, bags }, call) =>
-      assignLabels(x, groups, bags, { iterations, step, embeddings }, call),
+      assignLabels(x, groups, bags, { iterations, step, normalize, embeddings }, call),
     )
     await writeNpz(out, found.y, {}, { signal })
     if (options.embeddings !== undefined && found.embeddings)

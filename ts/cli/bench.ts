@@ -5,7 +5,7 @@ import { AquilaError } from '../errors.js'
 import type { FeatureRow } from '../matrix.js'
 import { XLinear } from '../xlinear.js'
 import { count, heavy, interruptible, print, readRows } from './common.js'
-import { parametersOf, type SearchedOptions, searched } from './search.js'
+import { parametersOf, type SearchedOptions, searched, searchOf } from './search.js'
 
 interface Options extends SearchedOptions {
   single?: boolean
@@ -42,7 +42,7 @@ async function bench(options: Options, command: Command): Promise<void> {
   await interruptible(async (signal) => {
     const call = { threads, signal }
     using model = await XLinear.open(options.model, {}, call)
-    const searcher = model.searcher(parameters)
+    const { searcher } = await searchOf(model, options, parameters)
     const { x } = await readRows(options, call)
     const queries = Math.min(options.queries, x.rows)
     if (queries === 0) throw new AquilaError('INVALID_ARGUMENT', 'Expected rows but received none')

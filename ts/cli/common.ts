@@ -243,6 +243,7 @@ export function embeddingOptions(command: Command): Command {
       usual('iterations'),
     )
     .option('--step <n>', 'how far each round goes', number, usual('step'))
+    .option('--no-normalize', 'compare rows as they are, not all scaled to length 1')
 }
 
 /** Reads groups and their labels. */

@@ -19,17 +19,19 @@ import { isArray } from './files.js'
 interface Options extends GroupedOptions {
   iterations: number
   step: number
+  normalize: boolean
 }
 
 async function embed(options: Options, command: Command): Promise<void> {
-  const { json, iterations, step, out } = options
+  const { json, iterations, step, normalize, out } = options
   await interruptible(async (signal) => {
     const dense = isArray(out, 'npy')
     const { embeddings, seconds, size } = await onGroups(
       options,
       command,
       signal,
-      ({ x, groups, bags }, call) => embedLabels(x, groups, bags, { iterations, step, dense }, call),
+      ({ x, groups, bags }, call) =>
+        embedLabels(x, groups, bags, { iterations, step, normalize, dense }, call),
     )
     if (embeddings instanceof Dense) await writeNpy(out, embeddings, { signal })
     else await writeNpz(out, embeddings, {}, { signal })

@@ -27,8 +27,11 @@ const NAMES: [keyof Report, string][] = [
   ['recall', 'R'],
   ['psp', 'PSP'],
   ['psndcg', 'PSnDCG'],
+  ['psndcgPerRow', 'PSnDCG by rows'],
   ['microF1', 'micro-F1'],
   ['macroF1', 'macro-F1'],
+  ['exampleF1', 'example-F1'],
+  ['hammingAccuracy', 'Hamming accuracy'],
 ]
 
 /** The parameters of the propensities apart from the others. */

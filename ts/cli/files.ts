@@ -121,6 +121,16 @@ export async function readText(path: string): Promise<string> {
   return onFile(path, readFile(path, 'utf8'))
 }
 
+/** Makes something of what files hold; what is wrong with that names them. */
+export function made<T>(paths: string[], make: () => T): T {
+  try {
+    return make()
+  } catch (error) {
+    const code = error instanceof AquilaError ? error.code : 'PARSE'
+    throw new AquilaError(code, `${paths.join(', ')}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
 /** Writes a text, whole or not at all. */
 export async function writeText(path: string, text: string): Promise<void> {
   const target = await behindLinks(path)
@@ -139,4 +149,17 @@ export async function readNames(path: string | undefined): Promise<string[] | un
   const lines = (await readText(path)).split(/\r?\n/)
   if (lines.at(-1) === '') lines.pop()
   return lines
+}
+
+/** Numbers of labels from a file, one a line, in any order. */
+export async function readLabelIds(path: string, labels: number): Promise<Uint32Array> {
+  const lines = (await readNames(path)) as string[]
+  const ids = lines.map((line, i) => {
+    if (/^\s*\d+\s*$/.test(line) && Number(line) < labels) return Number(line)
+    throw new AquilaError(
+      'PARSE',
+      `${path}:${i + 1}: Expected a label below ${labels} but received "${line}"`,
+    )
+  })
+  return Uint32Array.from(new Set(ids)).sort()
 }

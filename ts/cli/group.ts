@@ -5,12 +5,25 @@ import { AquilaError } from '../errors.js'
 import type { AggregateParameters } from '../generated/options.js'
 import { Groups } from '../groups.js'
 import { readNpz, writeNpz } from '../io.js'
+import type { Csr } from '../matrix.js'
+import type { ParameterSpec } from '../native/binding.cjs'
 import { type CallOptions, specs } from '../options.js'
-import { beside, count, fallback, heavy, interruptible, isSaid, peakMemory, print } from './common.js'
+import {
+  beside,
+  count,
+  DENSE,
+  fallback,
+  heavy,
+  interruptible,
+  isSaid,
+  peakMemory,
+  print,
+  type RowsOptions,
+  readRows,
+} from './common.js'
 import { checkFiles } from './files.js'
 
-interface Options {
-  x: string
+interface Options extends RowsOptions {
   rule: string
   noise: number
   seed: number
@@ -22,14 +35,22 @@ interface Options {
   json: boolean
 }
 
-function ruleOf(text: string): { rule: 'random' | 'kmeans'; size: number } {
-  const [, rule, size] = /^(random|kmeans):(\d+)$/.exec(text) ?? []
-  if (!rule || Number(size) < 1)
+interface Rule {
+  kind: 'random' | 'kmeans' | 'kmeans-depth'
+  /** Samples of a group, or the depth. */
+  number: number
+}
+
+function ruleOf(text: string): Rule {
+  const [, kind, digits] = /^(random|kmeans|kmeans-depth):(\d+)$/.exec(text) ?? []
+  const most = (name: string) => specs.cluster.find((spec) => spec.name === name)?.max as number
+  const deepest = most('depth')
+  if (!kind || Number(digits) < 1 || Number(digits) > (kind === 'kmeans-depth' ? deepest : most('size')))
     throw new AquilaError(
       'INVALID_ARGUMENT',
-      `Expected random:SIZE or kmeans:SIZE for --rule but received ${text}`,
+      `Expected random:SIZE, kmeans:SIZE or kmeans-depth:DEPTH, which is ${deepest} at most, for --rule but received ${text}`,
     )
-  return { rule: rule as 'random' | 'kmeans', size: Number(size) }
+  return { kind: kind as Rule['kind'], number: Number(digits) }
 }
 
 function share(text: string): number {
@@ -41,24 +62,23 @@ function share(text: string): number {
 
 async function group(options: Options, command: Command): Promise<void> {
   const { seed, threads, json, out, bags, merge, noise } = options
-  const { rule, size } = ruleOf(options.rule)
-  if (rule === 'random' && isSaid(command, 'noise')) throw beside('--rule kmeans:SIZE', '--noise')
-  if ((options.y === undefined) !== (bags === undefined))
+  const { kind, number } = ruleOf(options.rule)
+  if (kind === 'random' && isSaid(command, 'noise')) throw beside('--rule kmeans:SIZE', '--noise')
+  if (bags === undefined && isSaid(command, 'merge')) throw beside('--bags', '--merge')
+  if (bags === undefined ? options.y !== undefined : options.y === undefined && options.xmc === undefined)
     throw new AquilaError('INVALID_ARGUMENT', 'Expected --y and --bags together or neither')
   await interruptible(async (signal) => {
     const call: CallOptions = { threads, seed, signal }
     await checkFiles(command, '--out', '--bags')
-    const x = await readNpz(options.x, call)
+    const { x, y } = await readRows(options, { threads, signal })
     const since = performance.now()
     const groups =
-      rule === 'random'
-        ? Groups.random(x.rows, size, { seed })
-        : await Groups.kmeans(x, { size, noise }, call)
+      kind === 'random'
+        ? Groups.random(x.rows, number, { seed })
+        : await Groups.kmeans(x, { [kind === 'kmeans' ? 'size' : 'depth']: number, noise }, call)
     const seconds = { total: (performance.now() - since) / 1000 }
-    const made =
-      options.y === undefined
-        ? undefined
-        : await groups.aggregate(await readNpz(options.y, call), { merge }, call)
+    const labels = options.y === undefined ? y : await readNpz(options.y, call)
+    const made = bags === undefined ? undefined : await groups.aggregate(labels as Csr, { merge }, call)
     const advice = made && (await groups.advise(x, made, call))
     await writeNpz(out, groups.memberships, {}, { signal })
     if (made !== undefined && bags !== undefined) await writeNpz(bags, made, {}, { signal })
@@ -85,14 +105,23 @@ async function group(options: Options, command: Command): Promise<void> {
 
 /** Adds the verb. */
 export function addGroup(program: Command): void {
+  const merge = specs.aggregate.find((spec) => spec.name === 'merge') as ParameterSpec
   heavy(
     program
       .command('group')
       .description(
         'Put samples into groups and their labels into bags, for experiments, and say how to learn from them.',
       )
-      .requiredOption('--x <file.npz>', 'samples × features')
-      .requiredOption('--rule <rule>', 'random:SIZE, or kmeans:SIZE for clusters of at most SIZE')
+      .option('--x <file.npz>', 'samples × features')
+      .option('--dense <file.npy>', DENSE)
+      .option(
+        '--xmc <file.txt>',
+        'samples and labels in one text file, plain or gzip, instead of --x and --y',
+      )
+      .requiredOption(
+        '--rule <rule>',
+        'random:SIZE, kmeans:SIZE for clusters of at most SIZE, or kmeans-depth:DEPTH for so many splits in two',
+      )
       .option(
         '--noise <share>',
         'the share of clustered samples that change places at random',
@@ -105,8 +134,8 @@ export function addGroup(program: Command): void {
       .option('--bags <file.npz>', "where to write the groups' labels, groups × labels")
       .addOption(
         new Option('--merge <how>', 'list keeps how many samples have a label, set does not')
-          .choices(['list', 'set'])
-          .default('list'),
+          .choices(merge.choices as string[])
+          .default(merge.default),
       ),
   ).action(group)
 }

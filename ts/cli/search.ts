@@ -3,7 +3,10 @@
 import type { Command } from 'commander'
 import type { PredictParameters } from '../generated/options.js'
 import { type FlatOptions, specs } from '../options.js'
+import type { Searcher } from '../searcher.js'
+import type { SearchOptions, XLinear } from '../xlinear.js'
 import { assignment, count, DENSE, either, fallback, isSaid, parse, type RowsOptions } from './common.js'
+import { readLabelIds } from './files.js'
 
 /** What such verbs take. */
 export interface SearchedOptions extends RowsOptions {
@@ -11,6 +14,7 @@ export interface SearchedOptions extends RowsOptions {
   k: number
   beam: number
   set?: FlatOptions
+  allowed?: string
 }
 
 /** Adds the model, the rows and the parameters. */
@@ -24,6 +28,18 @@ export function searched(command: Command): Command {
     .option('--k <n>', 'labels returned of a row', count(1), usual('k'))
     .option('--beam <n>', 'nodes kept of each layer', count(1), usual('beam'))
     .option('--set <key=value>', 'a further parameter: scores, floor', assignment)
+    .option('--allowed <file.txt>', 'search these labels alone: their numbers, one a line')
+}
+
+/** The parameters of a search and the labels that it is narrowed to, refused before gigabytes are read. */
+export async function searchOf(
+  model: XLinear,
+  { allowed }: SearchedOptions,
+  parameters: PredictParameters,
+): Promise<{ search: SearchOptions; searcher: Searcher }> {
+  const labels = allowed === undefined ? undefined : await readLabelIds(allowed, model.info.labels)
+  const search = { ...(labels && { allowed: labels }), ...parameters }
+  return { search, searcher: model.searcher(search) }
 }
 
 /** The parameters of a search, each said once. */
