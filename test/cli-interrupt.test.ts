@@ -64,3 +64,25 @@ it('leave the old model whole when killed', async () => {
     expect(readFileSync(path)).toEqual(readFileSync(m))
   }
 })
+
+it('leave the old model whole when killed while they write the new one', async () => {
+  const [path, about] = [place('late.aquila'), place('about.json')]
+  // A large model of a quick training.
+  writeFileSync(about, JSON.stringify('x'.repeat(1 << 25)))
+  const args = ['--x', place('X.npz'), '--y', place('Y.npz'), '--metadata', about, '--out', path]
+  let killed = false
+  // Where the machine had other work to do, the new one may have been there before the kill.
+  for (let tried = 0; tried < 5 && !killed; tried++) {
+    writeFileSync(path, readFileSync(m))
+    const { child, ended } = start([cliPath, 'train', ...args])
+    const written = new RegExp(`^\\.aquila-${child.pid}-\\d+\\.tmp$`)
+    const begun = () => readdirSync(dir).some((name) => written.test(name))
+    while (child.exitCode === null && !begun()) await sleep(1)
+    child.kill('SIGKILL')
+    await ended
+    killed = begun()
+    await (await XLinear.open(path)).verify()
+    if (killed) expect(readFileSync(path)).toEqual(readFileSync(m))
+  }
+  expect(killed).toBe(true)
+})
