@@ -119,12 +119,16 @@ const bad: [string, string[], RegExp][] = [
   ['k of 0', [...predict, '--k', '0'], /integer/],
   ['predictions of another shape', ['evaluate', '--pred', x, '--y', y], /./],
   ['a wrong list', ['evaluate', '--pred', y, '--y', y, '--k', '1,a'], /integer/],
-  ['a data set of no use', ['evaluate', '--pred', y, '--y', y, '--data-set', 'Wiki10-31K'], /--train-y/],
+  [
+    'a data set of no use, before files are read',
+    ['evaluate', '--pred', place('none.npz'), '--y', y, '--data-set', 'Wiki10-31K'],
+    /Expected --train-y beside --data-set/,
+  ],
   ['constants of no use', ['evaluate', '--pred', y, '--y', y, '--set', 'propensity.a=1'], /--train-y/],
   [
     'constants twice',
     [...weighed, '--data-set', 'Amazon-670K', '--set', 'propensity.b=1'],
-    /either propensity\.dataSet or .* but received both/,
+    /either --data-set or --set propensity\.b but received both/,
   ],
   ['a wrong constant', [...weighed, '--set', 'propensity.a=-1'], /for propensity\.a but received -1/],
   ['a missing model', ['inspect', place('none')], /none/],

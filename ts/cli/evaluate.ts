@@ -1,12 +1,11 @@
 // aquila evaluate
 
 import type { Command } from 'commander'
-import { AquilaError } from '../errors.js'
 import { readNpz } from '../io.js'
 import type { Csr } from '../matrix.js'
 import { type AtK, evaluate, type Report } from '../metrics.js'
 import { type FlatOptions, specs } from '../options.js'
-import { assignment, counts, heavy, interruptible, parse, print } from './common.js'
+import { assignment, beside, counts, either, heavy, interruptible, parse, print } from './common.js'
 
 const OF_PROPENSITY = 'propensity.'
 
@@ -34,14 +33,17 @@ const NAMES: [keyof Report, string][] = [
   ['hammingAccuracy', 'Hamming accuracy'],
 ]
 
+/** Refuses what does not go together. */
+function checkSaid({ trainY, dataSet, set = {} }: Options): void {
+  const constant = Object.keys(set).find((name) => name.startsWith(OF_PROPENSITY))
+  if (trainY === undefined && dataSet !== undefined) throw beside('--train-y', '--data-set')
+  if (trainY === undefined && constant !== undefined) throw beside('--train-y', `--set ${constant}`)
+  if (dataSet !== undefined && constant !== undefined) throw either('--data-set', `--set ${constant}`)
+}
+
 /** The parameters of the propensities apart from the others. */
 function measured(set: Record<string, unknown>, trainY: Csr | undefined, dataSet: string | undefined) {
   const own = Object.entries(set).filter(([name]) => name.startsWith(OF_PROPENSITY))
-  if (!trainY && (own.length > 0 || dataSet !== undefined))
-    throw new AquilaError(
-      'INVALID_ARGUMENT',
-      `Expected --train-y beside ${dataSet === undefined ? own[0]?.[0] : '--data-set'}: propensities come of it`,
-    )
   const constants = own.map(([name, value]) => [name.slice(OF_PROPENSITY.length), value])
   const others = Object.entries(set).filter(([name]) => !name.startsWith(OF_PROPENSITY))
   const propensity = trainY && { trainY, dataSet, ...Object.fromEntries(constants) }
@@ -50,6 +52,7 @@ function measured(set: Record<string, unknown>, trainY: Csr | undefined, dataSet
 
 async function run(options: Options): Promise<void> {
   const { threads, k, json } = options
+  checkSaid(options)
   await interruptible(async (signal) => {
     const call = { threads, signal }
     const [top, y] = [await readNpz(options.pred, call), await readNpz(options.y, call)]
