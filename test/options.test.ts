@@ -65,7 +65,7 @@ describe('options', () => {
     await expectError(
       () => model.predictOne(data.x.row(0), { k: 5n } as never),
       'INVALID_ARGUMENT',
-      /options/,
+      /for k but received 5/,
     )
     for (const floor of [Number.NaN, Number.NEGATIVE_INFINITY, '0'])
       await expectError(

@@ -27,6 +27,44 @@ describe('single queries', () => {
     }
   })
 
+  it('are refused for the same options whether a searcher is warm or not', async () => {
+    const row = data.x.row(0)
+    const ask = (options?: unknown) => model.predictOne(row, options as never)
+    const wrong: [unknown, Parameters<typeof expectError>[1]][] = [
+      [{ beem() {} }, 'UNKNOWN_OPTION'],
+      [{ beem: Symbol('b') }, 'UNKNOWN_OPTION'],
+      [{ k: Symbol('k') }, 'INVALID_ARGUMENT'],
+      [{ k: '3' }, 'INVALID_ARGUMENT'],
+      [{ k: { toJSON: () => 3 } }, 'UNKNOWN_OPTION'],
+      [{ k: 3, beem() {} }, 'UNKNOWN_OPTION'],
+      [{ k: null }, 'INVALID_ARGUMENT'],
+      [{ k: Number.NaN }, 'INVALID_ARGUMENT'],
+      [{ floor: Number.POSITIVE_INFINITY }, 'INVALID_ARGUMENT'],
+      [{ hasOwnProperty: 3 }, 'UNKNOWN_OPTION'],
+      [null, 'INVALID_ARGUMENT'],
+    ]
+    const warm = () => [undefined, {}, { k: 3 }, { floor: -1 }, { k: 3, beam: 10 }].forEach(ask)
+    warm()
+    for (const [options, code] of wrong) {
+      await expectError(() => ask(options), code)
+      await expectError(() => ask(options), code)
+    }
+    expect(ask({ k: 3 }).labels.length).toBe(3)
+    // Options are read at each call, and those that are inherited never count.
+    const options = { k: 3 }
+    expect(ask(options).labels.length).toBe(3)
+    options.k = 2
+    expect(ask(options).labels.length).toBe(2)
+    expect(ask({ k: 3, beam: undefined })).toEqual(ask({ k: 3 }))
+    expect(ask(Object.create({ k: 1 }))).toEqual(ask())
+    const allowed = new Uint32Array([0])
+    expect(ask({ allowed }).labels).toEqual(allowed)
+    allowed[0] = 1
+    expect(ask({ allowed }).labels).toEqual(allowed)
+    // More settings than are kept.
+    for (let k = 1; k <= 20; k++) expect(ask({ k: (k % 10) + 1 }).labels.length).toBe((k % 10) + 1)
+  })
+
   it('read views, empty rows and k above the number of labels', () => {
     const { indices, values } = data.x.row(5)
     const wide = new Uint32Array([99, ...indices, 99]).subarray(1, -1)

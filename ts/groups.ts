@@ -8,6 +8,7 @@ import { machineMemory } from './memory.js'
 import type { Matrix } from './native/binding.cjs'
 import { native } from './native.js'
 import { type CallOptions, flatten, integer, only, optionsOf, specs } from './options.js'
+import { SEAL, sealed } from './sealed.js'
 
 const MOST = 2 ** 32 - 1
 const MOST_GROUPS = 2 ** 28
@@ -67,7 +68,8 @@ export class Groups {
   /** Samples × groups, a 1 for each membership. */
   readonly memberships: Csr
 
-  private constructor(memberships: Csr) {
+  private constructor(seal: typeof SEAL, memberships: Csr) {
+    sealed(seal, 'Groups', 'Groups.from, Groups.fromMemberships, Groups.random or Groups.kmeans')
     this.memberships = memberships
   }
 
@@ -95,13 +97,13 @@ export class Groups {
       indptr[i + 1] = n
     }
     const values = new Float32Array(n).fill(1)
-    return new Groups(Csr.from({ rows, cols, indptr, indices: indices.subarray(0, n), values }))
+    return new Groups(SEAL, Csr.from({ rows, cols, indptr, indices: indices.subarray(0, n), values }))
   }
 
   /** From a matrix samples × groups whose non-zero entries are memberships. */
   static fromMemberships(memberships: Csr): Groups {
     csrOf(memberships, 'memberships')
-    return new Groups(memberships)
+    return new Groups(SEAL, memberships)
   }
 
   /** Random groups of `size` samples; the last one may have fewer. */
@@ -111,7 +113,7 @@ export class Groups {
     const rows = integer(samples ?? null, 'samples', 0, MOST, 0)
     const of = integer(size ?? null, 'size', 1, MOST, 1)
     const seed = integer(given.seed, 'seed', 0, Number.MAX_SAFE_INTEGER, 0)
-    return new Groups(Csr.wrap(attempt(() => native.randomGroups(rows, of, seed, machineMemory()))))
+    return new Groups(SEAL, Csr.wrap(attempt(() => native.randomGroups(rows, of, seed, machineMemory()))))
   }
 
   /** Clusters of samples, of nearly equal size: balanced 2-means, `depth` times or down to `size`. */
@@ -119,7 +121,7 @@ export class Groups {
     const flat = flatten(optionsOf(options), specs.cluster)
     const rows = featuresOf(x, 'x')
     const groups = await run(call, Groups.kmeans, (control) => native.clusterGroups(rows, flat, control))
-    return new Groups(Csr.wrap(groups))
+    return new Groups(SEAL, Csr.wrap(groups))
   }
 
   /** Number of samples, those of no group included. */

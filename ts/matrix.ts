@@ -4,6 +4,7 @@ import { AquilaError, attempt, expected } from './errors.js'
 import type { DenseMatrix, Matrix } from './native/binding.cjs'
 import { native } from './native.js'
 import { flag, integer, only, optionsOf } from './options.js'
+import { SEAL, sealed } from './sealed.js'
 
 const MOST = 2 ** 32 - 1
 
@@ -81,13 +82,14 @@ export class Csr {
   /** @internal */
   readonly native: Matrix
 
-  private constructor(matrix: Matrix) {
+  private constructor(seal: typeof SEAL, matrix: Matrix) {
+    sealed(seal, 'Csr', 'Csr.from, or readNpz and the other readers')
     this.native = matrix
   }
 
   /** @internal */
   static wrap(matrix: Matrix): Csr {
-    return new Csr(matrix)
+    return new Csr(SEAL, matrix)
   }
 
   /**
@@ -104,7 +106,10 @@ export class Csr {
     typed(indptr, 'indptr', INDPTR)
     typed(indices, 'indices', INDICES)
     typed(values, 'values', VALUES)
-    return new Csr(attempt(() => native.Matrix.fromArrays(rows, cols, indptr, indices, values, unsorted)))
+    return new Csr(
+      SEAL,
+      attempt(() => native.Matrix.fromArrays(rows, cols, indptr, indices, values, unsorted)),
+    )
   }
 
   /** Number of rows. */
@@ -160,13 +165,14 @@ export class Dense {
   /** @internal */
   readonly native: DenseMatrix
 
-  private constructor(matrix: DenseMatrix) {
+  private constructor(seal: typeof SEAL, matrix: DenseMatrix) {
+    sealed(seal, 'Dense', 'Dense.from or readNpy')
     this.native = matrix
   }
 
   /** @internal */
   static wrap(matrix: DenseMatrix): Dense {
-    return new Dense(matrix)
+    return new Dense(SEAL, matrix)
   }
 
   /** Copies row-major values in, after a check. */
@@ -176,7 +182,10 @@ export class Dense {
     const rows = integer(given.rows ?? null, 'rows', 0, MOST, 0)
     const cols = integer(given.cols ?? null, 'cols', 0, MOST, 0)
     typed(input.values, 'values', VALUES)
-    return new Dense(attempt(() => native.DenseMatrix.fromValues(rows, cols, input.values)))
+    return new Dense(
+      SEAL,
+      attempt(() => native.DenseMatrix.fromValues(rows, cols, input.values)),
+    )
   }
 
   /** Number of rows. */
@@ -213,7 +222,8 @@ export class Features {
   /** @internal */
   readonly native: Matrix
 
-  private constructor(matrix: Matrix) {
+  private constructor(seal: typeof SEAL, matrix: Matrix) {
+    sealed(seal, 'Features', 'Features.from')
     this.native = matrix
   }
 
@@ -225,6 +235,7 @@ export class Features {
     if (sparse !== undefined && !(sparse instanceof Csr)) throw expected('a Csr', 'sparse', sparse)
     if (!(dense instanceof Dense)) throw expected('a Dense', 'dense', dense)
     return new Features(
+      SEAL,
       attempt(() => sparse?.native.withDense(dense.native) ?? native.Matrix.ofDense(dense.native)),
     )
   }

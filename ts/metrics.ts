@@ -76,7 +76,8 @@ export interface EvaluateOptions extends Omit<MetricParameters, 'propensity'> {
 function ranks(value: unknown): number[] {
   const all = value === undefined ? [1, 3, 5] : Array.isArray(value) ? value : [value]
   if (all.length === 0) throw expected('at least one rank', 'k', value)
-  return all.map((k) => integer(k ?? null, 'k', 1, 2 ** 32 - 1, 1))
+  // Array.from, for map leaves out the holes of an array.
+  return Array.from(all, (k) => integer(k ?? null, 'k', 1, 2 ** 32 - 1, 1))
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { expected } from './errors.js'
 import { Csr } from './matrix.js'
-import { integer } from './options.js'
+import { integer, optionsOf } from './options.js'
 
 /** The labels of one row, best first. */
 export interface RankedRow {
@@ -23,7 +23,7 @@ export class Ranked {
 
   /** Takes the three arrays as they are: also predictions of other makers, to be evaluated. */
   constructor(arrays: { indptr: Uint32Array; labels: Uint32Array; scores: Float32Array }) {
-    const { indptr, labels, scores } = arrays
+    const { indptr, labels, scores } = optionsOf(arrays, 'the arrays')
     if (!(indptr instanceof Uint32Array)) throw expected('a Uint32Array', 'indptr', indptr)
     if (!(labels instanceof Uint32Array)) throw expected('a Uint32Array', 'labels', labels)
     if (!(scores instanceof Float32Array)) throw expected('a Float32Array', 'scores', scores)

@@ -1,6 +1,7 @@
 // One query after another, without garbage.
 
 import { expected, translate } from './errors.js'
+import { SEAL, sealed } from './sealed.js'
 
 /** The native side of a searcher. */
 interface Native {
@@ -26,7 +27,8 @@ export class Searcher {
   readonly scores: Float32Array
   readonly #search: Native['search']
 
-  private constructor(made: Native) {
+  private constructor(seal: typeof SEAL, made: Native) {
+    sealed(seal, 'Searcher', 'the searcher() of a model')
     this.labels = made.labels
     this.scores = made.scores
     this.#search = made.search
@@ -34,7 +36,7 @@ export class Searcher {
 
   /** @internal */
   static wrap(made: Native): Searcher {
-    return new Searcher(made)
+    return new Searcher(SEAL, made)
   }
 
   /**
@@ -52,5 +54,46 @@ export class Searcher {
         throw expected('a Float32Array', 'dense', dense)
       throw translate(error)
     }
+  }
+}
+
+/** The options of a searcher, compared by each name and value: a text of them would lose some and is garbage. */
+interface Kept {
+  names: readonly string[]
+  options: Readonly<Record<string, unknown>>
+  searcher: Searcher
+}
+
+function same({ names, options }: Kept, given: Record<string, unknown>): boolean {
+  const own = Object.keys(given)
+  if (own.length !== names.length) return false
+  for (const name of own) if (!Object.hasOwn(options, name) || options[name] !== given[name]) return false
+  return true
+}
+
+/**
+ * The searchers of the last few settings. A service uses one or two; whoever varies them endlessly must not fill the
+ * memory.
+ */
+export class RecentSearchers {
+  #kept: Kept[] = []
+
+  /** The searcher that was made with these options. */
+  find(given: Record<string, unknown>): Searcher | undefined {
+    for (const kept of this.#kept) if (same(kept, given)) return kept.searcher
+    return undefined
+  }
+
+  /** Keeps a searcher and returns it. What its options hold may change where it is no plain value: then it is not kept. */
+  keep(given: Record<string, unknown>, searcher: Searcher): Searcher {
+    if (Object.values(given).some((value) => typeof value === 'object')) return searcher
+    if (this.#kept.length >= 8) this.#kept = []
+    this.#kept.push({ names: Object.keys(given), options: { ...given }, searcher })
+    return searcher
+  }
+
+  /** Forgets them all. */
+  clear(): void {
+    this.#kept = []
   }
 }

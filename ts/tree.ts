@@ -5,6 +5,7 @@ import { Csr, csrOf } from './matrix.js'
 import type { TreeHandle } from './native/binding.cjs'
 import { native } from './native.js'
 import { text } from './options.js'
+import { SEAL, sealed } from './sealed.js'
 
 /**
  * A label tree: its leaves are slots that point to labels; a label may have several slots, and slots may hang at
@@ -21,13 +22,14 @@ export class LabelTree {
   /** @internal */
   readonly native: TreeHandle
 
-  private constructor(tree: TreeHandle) {
+  private constructor(seal: typeof SEAL, tree: TreeHandle) {
+    sealed(seal, 'LabelTree', 'LabelTree.fromJson, LabelTree.fromChain or the tree() of a model')
     this.native = tree
   }
 
   /** @internal */
   static wrap(tree: TreeHandle): LabelTree {
-    return new LabelTree(tree)
+    return new LabelTree(SEAL, tree)
   }
 
   /**
@@ -36,7 +38,10 @@ export class LabelTree {
    */
   static fromJson(json: string): LabelTree {
     const source = text(json, 'json')
-    return new LabelTree(attempt(() => native.TreeHandle.fromJson(source)))
+    return new LabelTree(
+      SEAL,
+      attempt(() => native.TreeHandle.fromJson(source)),
+    )
   }
 
   /** The JSON text that {@link LabelTree.fromJson} reads. */
@@ -58,8 +63,11 @@ export class LabelTree {
    */
   static fromChain(chain: readonly Csr[]): LabelTree {
     if (!Array.isArray(chain)) throw expected('an array of Csr', 'chain', chain)
-    const matrices = chain.map((matrix, t) => csrOf(matrix, `chain[${t}]`))
-    return new LabelTree(attempt(() => native.TreeHandle.fromChain(matrices)))
+    const matrices = Array.from(chain, (matrix, t) => csrOf(matrix, `chain[${t}]`))
+    return new LabelTree(
+      SEAL,
+      attempt(() => native.TreeHandle.fromChain(matrices)),
+    )
   }
 
   /**

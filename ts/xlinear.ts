@@ -32,7 +32,8 @@ import {
 } from './options.js'
 import { inPieces, type Turn } from './pieces.js'
 import { Ranked, type RankedRow } from './ranked.js'
-import { Searcher } from './searcher.js'
+import { SEAL, sealed } from './sealed.js'
+import { RecentSearchers, Searcher } from './searcher.js'
 import { LabelTree, optionalTree } from './tree.js'
 
 /** Everything training may be told. */
@@ -168,8 +169,9 @@ async function lessonOf(
   const vectors = optionalCsr(labelVectors, 'labelVectors')
   const lesson = new native.Lesson(x, y, groups, tree, vectors, relevance, negatives)
   if (metadata !== undefined) lesson.setMetadata(json(metadata, 'metadata'))
+  // Array.from, for map leaves out the holes of an array.
   const piece = (all: readonly unknown[], option: string, from: number, to: number) =>
-    all.slice(from, to).map((name, i) => {
+    Array.from(all.slice(from, to), (name, i) => {
       if (typeof name !== 'string') throw expected('a string', `${option}[${from + i}]`, name)
       return name
     })
@@ -199,9 +201,10 @@ export class XLinear {
   readonly #native: ModelHandle
   #info: ModelInfo | undefined
   #labelNames: readonly string[] | undefined
-  #searchers = new Map<string, Searcher>()
+  readonly #searchers = new RecentSearchers()
 
-  private constructor(handle: ModelHandle, report?: TrainReport) {
+  private constructor(seal: typeof SEAL, handle: ModelHandle, report?: TrainReport) {
+    sealed(seal, 'XLinear', 'XLinear.open, XLinear.fromBytes, XLinear.train or XLinear.trainGroups')
     this.#native = handle
     this.report = report
   }
@@ -258,7 +261,7 @@ export class XLinear {
   }
 
   static #trained(model: ModelHandle, { forecastBytes, ...seconds }: NativeReport): XLinear {
-    return new XLinear(model, { seconds, forecastBytes })
+    return new XLinear(SEAL, model, { seconds, forecastBytes })
   }
 
   /**
@@ -272,7 +275,7 @@ export class XLinear {
       only(given, ['verify'])
       return native.openModel(pathOf(path), flag(given.verify, 'verify', false), control)
     })
-    return new XLinear(handle)
+    return new XLinear(SEAL, handle)
   }
 
   /** Takes a copy of the bytes of a model file; leave them as they are until the promise settles. */
@@ -294,7 +297,7 @@ export class XLinear {
       })
       return copy.open(verify, control)
     })
-    return new XLinear(handle)
+    return new XLinear(SEAL, handle)
   }
 
   /** Ranks labels of every row. */
@@ -320,14 +323,7 @@ export class XLinear {
    */
   predictOne(row: FeatureRow, options?: PredictParameters): RankedRow {
     const given = optionsOf(options)
-    const key = json(given, 'options')
-    let searcher = this.#searchers.get(key)
-    if (!searcher) {
-      searcher = this.searcher(given)
-      // A service uses one or two settings; whoever varies them endlessly must not fill the memory.
-      if (this.#searchers.size >= 8) this.#searchers.clear()
-      this.#searchers.set(key, searcher)
-    }
+    const searcher = this.#searchers.find(given) ?? this.#searchers.keep(given, this.searcher(given))
     const { indices, values, dense } = rowOf(row)
     const count = searcher.search(indices, values, dense)
     return { labels: searcher.labels.slice(0, count), scores: searcher.scores.slice(0, count) }
