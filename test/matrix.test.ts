@@ -186,4 +186,25 @@ describe('LabelTree', () => {
     )
     await expectError(() => LabelTree.fromJson(3 as never), 'INVALID_ARGUMENT', /a string for json/)
   })
+
+  it('ends with close, as the other handles do', async () => {
+    const make = () => LabelTree.fromJson('{ "aquilaTree": 1, "labels": 3, "root": [[0, 1], [1, 2]] }')
+    const tree = make()
+    const uses = [
+      () => tree.labels,
+      () => tree.slots,
+      () => tree.layers,
+      () => tree.toJson(),
+      () => tree.toChain(),
+    ]
+    for (const use of uses) use()
+    expect(tree.isOpen).toBe(true)
+    tree.close()
+    tree.close()
+    expect(tree.isOpen).toBe(false)
+    for (const use of uses) await expectError(use, 'CLOSED', /the tree is closed/)
+    const disposed = make()
+    disposed[Symbol.dispose]()
+    expect(disposed.isOpen).toBe(false)
+  })
 })

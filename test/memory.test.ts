@@ -67,6 +67,28 @@ it('lets handles be collected', async () => {
   expect(stdout.trim()).toBe('true,true,true,true')
 })
 
+it.each([
+  ['trees', 'aquila.LabelTree.fromChain([column])'],
+])('tells V8 of %s as well', async (_, make) => {
+  const { stdout } = await script(`${prelude}
+    const [many, none, ends] = [1e6, new Uint32Array(), new Uint32Array([0, 1e6])]
+    const ones = new Float32Array(many).fill(1)
+    const steps = new Uint32Array(many + 1).map((_, i) => i)
+    const all = steps.subarray(0, many)
+    const row = aquila.Csr.from({ rows: 1, cols: many, indptr: ends, indices: all, values: ones })
+    const zeros = new Uint32Array(many)
+    const column = aquila.Csr.from({ rows: many, cols: 1, indptr: steps, indices: zeros, values: ones })
+    const nothing = new aquila.Ranked({ indptr: new Uint32Array(2), labels: none, scores: new Float32Array() })
+    const before = megabytes()
+    for (let i = 0; i < 200; i++) {
+      ${make}
+      await turn()
+    }
+    console.log(Math.round(megabytes() - before))`)
+  // Kept, they would take 800 MB.
+  expect(Number(stdout)).toBeLessThan(400)
+})
+
 it('tells V8 of native memory, so that forgotten handles are collected without being asked', async () => {
   const { stdout } = await script(`${prelude}
     const wide = new Uint32Array(1e6).map((_, i) => i)

@@ -203,6 +203,12 @@ describe('training and prediction', () => {
       'INVALID_ARGUMENT',
       /a Csr for relevance/,
     )
+    // A training keeps the tree that it was given; no other gets it.
+    const [given, json] = [LabelTree.fromJson(labelTree.toJson()), labelTree.toJson()]
+    const running = XLinear.train(x, y, { labelTree: given })
+    given.close()
+    expect((await running).tree().toJson()).toBe(json)
+    await expectError(() => XLinear.train(x, y, { labelTree: given }), 'CLOSED', /the tree is closed/)
     const small = LabelTree.fromJson('{ "aquilaTree": 1, "labels": 2, "root": [0, 1] }')
     await expectError(() => XLinear.train(x, y, { labelTree: small }), 'SHAPE_MISMATCH').catch(() =>
       expectError(() => XLinear.train(x, y, { labelTree: small }), 'BAD_TREE'),

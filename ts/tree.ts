@@ -46,7 +46,7 @@ export class LabelTree {
 
   /** The JSON text that {@link LabelTree.fromJson} reads. */
   toJson(): string {
-    return this.native.toJson()
+    return attempt(() => this.native.toJson())
   }
 
   /**
@@ -80,17 +80,32 @@ export class LabelTree {
 
   /** Number of labels. */
   get labels(): number {
-    return this.native.labels
+    return attempt(() => this.native.labels)
   }
 
   /** Number of slots, at least one a label. */
   get slots(): number {
-    return this.native.slots
+    return attempt(() => this.native.slots)
   }
 
   /** Columns of each layer, root first. */
   get layers(): number[] {
-    return this.native.layers
+    return attempt(() => this.native.layers)
+  }
+
+  /** Whether the tree is not closed. */
+  get isOpen(): boolean {
+    return this.native.isOpen
+  }
+
+  /** Lets go of the memory at once; a training that is running keeps its tree. Closing twice is fine. */
+  close(): void {
+    this.native.close()
+  }
+
+  /** Closes the tree at the end of a `using` block. */
+  [Symbol.dispose](): void {
+    this.close()
   }
 }
 

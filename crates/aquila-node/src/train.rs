@@ -9,6 +9,7 @@ use crate::xlinear::{ModelHandle, csr};
 use aquila::Features;
 use aquila::eagle::{Groups, LearnParams, learn};
 use aquila::params::Params;
+use aquila::tree::LabelTree;
 use aquila::xlinear::{self as engine, Model, TrainInputs, TrainParams, TrainReport};
 use napi::Env;
 use napi::bindgen_prelude::{JsObjectValue, Object};
@@ -24,24 +25,26 @@ struct Given {
     label_vectors: Option<Arc<Features>>,
     relevance: Option<Arc<Features>>,
     negatives: Option<Arc<Features>>,
-    /// The rest, without the three matrices.
+    tree: Option<Arc<LabelTree>>,
+    /// The rest, without the three matrices and the tree.
     inputs: TrainInputs,
 }
 
 impl Given {
-    /// What the engine is given beside rows and labels. Copies matrices: to be called on the job's thread.
+    /// What the engine is given beside rows and labels. Copies matrices and the tree: to be called on the job's thread.
     fn inputs(&mut self) -> TrainInputs {
         let owned = |matrix: Option<Arc<Features>>| matrix.map(|m| m.sparse().clone());
         TrainInputs {
             label_vectors: owned(self.label_vectors.take()),
             relevance: owned(self.relevance.take()),
             negatives: owned(self.negatives.take()),
+            tree: self.tree.take().map(Arc::unwrap_or_clone),
             ..std::mem::take(&mut self.inputs)
         }
     }
 }
 
-/// What one training is given, gathered before it starts. Matrices are taken hold of at once, so that JavaScript may
+/// What one training is given, gathered before it starts. Matrices and trees are taken hold of at once, so that JavaScript may
 /// close them; names come piece by piece, for a million of them at once would hold the event loop.
 #[napi]
 pub struct Lesson {
@@ -78,7 +81,8 @@ impl Lesson {
             label_vectors: csr(label_vectors)?,
             relevance: csr(relevance)?,
             negatives: csr(negatives)?,
-            inputs: TrainInputs { tree: tree.map(|t| t.tree().clone()), ..TrainInputs::default() },
+            tree: tree.map(TreeHandle::tree).transpose()?,
+            inputs: TrainInputs::default(),
         };
         Ok(Self { given: Some(given) })
     }

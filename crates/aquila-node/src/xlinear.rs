@@ -241,8 +241,8 @@ impl ModelHandle {
 
     /// The tree.
     #[napi(catch_unwind)]
-    pub fn tree(&self) -> Result<TreeHandle> {
-        self.model()?.tree().js().map(TreeHandle::new)
+    pub fn tree(&self, env: Env) -> Result<TreeHandle> {
+        self.model()?.tree().js().map(|tree| TreeHandle::new(&env, tree))
     }
 
     /// Ranks labels of every row: of all labels, of the `allowed` ones, or of those `chosen` for each row.
