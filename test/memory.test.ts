@@ -69,6 +69,7 @@ it('lets handles be collected', async () => {
 
 it.each([
   ['trees', 'aquila.LabelTree.fromChain([column])'],
+  ['evaluators', 'await new aquila.Evaluator({ k: 1 }).add(nothing, row)'],
 ])('tells V8 of %s as well', async (_, make) => {
   const { stdout } = await script(`${prelude}
     const [many, none, ends] = [1e6, new Uint32Array(), new Uint32Array([0, 1e6])]

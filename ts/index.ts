@@ -41,6 +41,7 @@ export type { Leaf, Meanings, MeaningsOptions, Telling } from './meanings.js'
 export {
   type AtK,
   type EvaluateOptions,
+  Evaluator,
   evaluate,
   type PropensitySource,
   type Report,

@@ -33,12 +33,14 @@ function deliverer(listener: (progress: Progress) => void): (events: ProgressEve
 
 /**
  * Starts a native job and waits for it. `start` takes hold of what it needs before it first waits, so that callers may
- * change their arrays and close their matrices at once; `caller` is where the stack of an error begins.
+ * change their arrays and close their matrices at once; `caller` is where the stack of an error begins. Where what is
+ * done `stays` done, a signal that comes too late to stop it is passed over: a rejection would ask to do it again.
  */
 export async function run<T>(
   call: CallOptions | undefined,
   caller: (...args: never[]) => unknown,
   start: (control: Control, turn: Turn) => Promise<T>,
+  stays = false,
 ): Promise<T> {
   const trace: { stack?: string } = {}
   Error.captureStackTrace(trace, caller)
@@ -67,7 +69,7 @@ export async function run<T>(
   try {
     const result = await start(control, turn)
     // Too late to stop the work, but the caller was promised a rejection.
-    signal?.throwIfAborted()
+    if (!stays) signal?.throwIfAborted()
     return result
   } catch (error) {
     if (signal?.aborted) throw signal.reason

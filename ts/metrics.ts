@@ -1,9 +1,10 @@
 // Measures of ranked predictions.
 
-import { AquilaError, expected } from './errors.js'
+import { AquilaError, attempt, expected } from './errors.js'
 import type { MetricParameters } from './generated/options.js'
 import { run } from './job.js'
 import { Csr, csrOf } from './matrix.js'
+import type { Batch, Control, EvaluatorHandle, Matrix, MetricOptions } from './native/binding.cjs'
 import { native } from './native.js'
 import { type CallOptions, flatten, integer, isObject, only, optionsOf, specs, text } from './options.js'
 import { Ranked } from './ranked.js'
@@ -80,9 +81,106 @@ function ranks(value: unknown): number[] {
   return Array.from(all, (k) => integer(k ?? null, 'k', 1, 2 ** 32 - 1, 1))
 }
 
+/** What the native library is told to measure. */
+function settingsOf(options: unknown): [MetricOptions, Matrix | undefined] {
+  const { k, propensity, ...params } = optionsOf(options)
+  if (propensity !== undefined && !isObject(propensity)) throw expected('an object', 'propensity', propensity)
+  const { trainY, dataSet, ...constants } = propensity ?? {}
+  only(constants, ['a', 'b'])
+  if (dataSet !== undefined && Object.values(constants).some((value) => value !== undefined))
+    throw new AquilaError(
+      'INVALID_ARGUMENT',
+      'Expected either propensity.dataSet or propensity.a and propensity.b but received both',
+    )
+  const settings = {
+    k: ranks(k),
+    params: flatten(params, specs.metrics),
+    propensity: flatten({ propensity: constants }, specs.metrics),
+    ...(dataSet === undefined ? {} : { dataSet: text(dataSet, 'propensity.dataSet') }),
+  }
+  return [settings, propensity === undefined ? undefined : csrOf(trainY, 'propensity.trainY')]
+}
+
+function batchOf(top: unknown, y: unknown): Batch {
+  if (!(top instanceof Ranked) && !(top instanceof Csr)) throw expected('a Ranked or Csr', 'top', top)
+  const [ranked, scores] = top instanceof Ranked ? [top, undefined] : [undefined, csrOf(top, 'top')]
+  return new native.Batch(ranked, scores, csrOf(y, 'y'))
+}
+
+/**
+ * Measures predictions batch after batch, so that a test set never has to stand in memory: the report is the same as
+ * {@link evaluate} gives for all rows at once, whatever the batches.
+ *
+ * @example
+ * ```ts
+ * const evaluator = new Evaluator({ k: [1, 5] })
+ * for (const [rows, labels] of [[x, y], [xt, yt]]) await evaluator.add(await model.predict(rows), labels)
+ * const { rows, precision } = await evaluator.report()
+ * console.log(rows, precision[1], precision[5])
+ * evaluator.close()
+ * ```
+ */
+export class Evaluator {
+  readonly #native: EvaluatorHandle
+  /** The call before: each waits for it, so that rows count in the order of the calls. */
+  #last: Promise<unknown> = Promise.resolve()
+
+  /** Measures these; `propensity.trainY` may be closed at once. The first batch says how many labels there are. */
+  constructor(options?: EvaluateOptions) {
+    const [settings, trainY] = settingsOf(options)
+    this.#native = attempt(() => new native.EvaluatorHandle(settings, trainY))
+  }
+
+  /**
+   * Counts the rows of a batch: predictions and truth as {@link evaluate} takes them, always over the same labels. All
+   * rows count or none: a batch that is refused or cancelled leaves the evaluator as it was.
+   */
+  async add(top: Ranked | Csr, y: Csr, call?: CallOptions): Promise<void> {
+    const start = async (control: Control) => {
+      const [batch, held] = [batchOf(top, y), this.#native.hold()]
+      await this.#inTurn(async () => {
+        await held.add(batch, control)
+        this.#native.tell()
+      })
+    }
+    await run(call, this.add, start, true)
+  }
+
+  /** The measures of all rows whose `add` was called before; zeros where there are none. */
+  async report(call?: CallOptions): Promise<Report> {
+    const report = await run(call, this.report, async (control) => {
+      const held = this.#native.hold()
+      return this.#inTurn(() => held.report(control))
+    })
+    return JSON.parse(report) as Report
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work)
+    this.#last = result.catch(() => {})
+    return result
+  }
+
+  /** Whether the evaluator is not closed. */
+  get isOpen(): boolean {
+    return this.#native.isOpen
+  }
+
+  /** Lets go of the memory at once; calls that are running keep theirs. Closing twice is fine. */
+  close(): void {
+    this.#native.close()
+  }
+
+  /** Closes the evaluator at the end of a `using` block. */
+  [Symbol.dispose](): void {
+    this.close()
+  }
+}
+
 /**
  * Measures predictions against the truth: a {@link Ranked}, or a `Csr` of scores, whose rows are ranked by falling
- * score and, among equals, by label id. A stored non-zero entry of `y` is a true label.
+ * score and, among equals, by label id. A stored non-zero entry of `y` is a true label. For many batches there is
+ * {@link Evaluator}.
  *
  * @example
  * ```ts
@@ -96,27 +194,11 @@ export async function evaluate(
   options?: EvaluateOptions,
   call?: CallOptions,
 ): Promise<Report> {
-  const report = await run(call, evaluate, (control) => {
-    if (!(top instanceof Ranked) && !(top instanceof Csr)) throw expected('a Ranked or Csr', 'top', top)
-    const { k, propensity, ...params } = optionsOf(options)
-    if (propensity !== undefined && !isObject(propensity))
-      throw expected('an object', 'propensity', propensity)
-    const { trainY, dataSet, ...constants } = propensity ?? {}
-    only(constants, ['a', 'b'])
-    if (dataSet !== undefined && Object.values(constants).some((value) => value !== undefined))
-      throw new AquilaError(
-        'INVALID_ARGUMENT',
-        'Expected either propensity.dataSet or propensity.a and propensity.b but received both',
-      )
-    const settings = {
-      k: ranks(k),
-      params: flatten(params, specs.metrics),
-      propensity: flatten({ propensity: constants }, specs.metrics),
-      ...(dataSet === undefined ? {} : { dataSet: text(dataSet, 'propensity.dataSet') }),
-    }
-    const [ranked, scores] = top instanceof Ranked ? [top, undefined] : [undefined, csrOf(top, 'top')]
-    const counts = propensity === undefined ? undefined : csrOf(trainY, 'propensity.trainY')
-    return native.evaluate(ranked, scores, csrOf(y, 'y'), settings, counts, control)
-  })
-  return JSON.parse(report) as Report
+  const evaluator = new Evaluator(options)
+  try {
+    await evaluator.add(top, y, call)
+    return await evaluator.report(call)
+  } finally {
+    evaluator.close()
+  }
 }

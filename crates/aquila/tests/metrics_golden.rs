@@ -4,7 +4,7 @@ use aquila::metrics::{
     Evaluator, Metrics, Propensity, PropensityParams, Report, Unlabelled, evaluate, leave_out, rank,
 };
 use aquila::xlinear::Ranked;
-use aquila::{Csr, ErrorCode, Row};
+use aquila::{Control, Csr, ErrorCode, Row};
 
 /// Four rows over four labels:
 ///
@@ -184,6 +184,27 @@ fn constants_by_data_set() {
     for name in ["AmazonCat-13K", "EURLex-4K", ""] {
         assert_eq!(of(name), (0.55, 1.5), "{name}");
     }
+}
+
+#[test]
+fn a_part_counts_whole_or_not_at_all() {
+    let (ranked, y) = (rank(&scores()), truth());
+    let mut evaluator = Evaluator::new(&metrics(), 4).unwrap();
+    let control = Control::default();
+    evaluator.add_all(&ranked, &y, &control).unwrap();
+    let before = evaluator.report();
+    assert_eq!(before, evaluate(&ranked, &y, &metrics()).unwrap());
+
+    // The last row alone is wrong: 0 twice.
+    let mut twice = ranked.clone();
+    twice.labels[8] = 0;
+    refused(evaluator.add_all(&twice, &y, &control), ErrorCode::DuplicateIndex, &["row 3", "label 0"]);
+    let narrow = Csr::new(4, 3, vec![0; 5], vec![], vec![]).unwrap();
+    refused(evaluator.add_all(&ranked, &narrow, &control), ErrorCode::ShapeMismatch, &["3 labels", "had 4"]);
+    control.cancel_flag().store(true, std::sync::atomic::Ordering::Relaxed);
+    refused(evaluator.add_all(&ranked, &y, &control), ErrorCode::Cancelled, &[]);
+    assert_eq!(evaluator.report(), before);
+    assert_eq!(evaluator.bytes(), 4 * 4 * (1 + 2 * before.precision.len() as u64));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Measures against a dense reference written straight from the formulas, on random input.
 
-use aquila::Csr;
 use aquila::metrics::{AtK, Evaluator, Metrics, Propensity, Report, Unlabelled, evaluate, rank};
+use aquila::xlinear::Ranked;
+use aquila::{Control, Csr};
 use proptest::prelude::*;
 
 /// A random test set: `scores[row][label]` is None where nothing is predicted.
@@ -214,6 +215,21 @@ proptest! {
             let part = &mut parts[usize::from(i >= cut)];
             part.add(&ranked.labels[span.clone()], Some(&ranked.scores[span]), truth.row(i)).unwrap();
         }
+        // One evaluator that takes part after part has the same bits as one that takes all at once.
+        let mut streamed = Evaluator::new(&case.metrics(), case.labels).unwrap();
+        let cut = cut.min(truth.rows());
+        for rows in [0..cut, cut..truth.rows()] {
+            let start = ranked.indptr[rows.start];
+            let span = start..ranked.indptr[rows.end];
+            let some = Ranked {
+                indptr: ranked.indptr[rows.start..=rows.end].iter().map(|p| p - start).collect(),
+                labels: ranked.labels[span.clone()].to_vec(),
+                scores: ranked.scores[span].to_vec(),
+            };
+            let part = Case { truth: case.truth[rows].to_vec(), ..case.clone() }.truth();
+            streamed.add_all(&some, &part, &Control::default()).unwrap();
+        }
+        prop_assert_eq!(&streamed.report(), &whole);
         let [mut first, second] = parts;
         first.merge(&second).unwrap();
         let merged = first.report();

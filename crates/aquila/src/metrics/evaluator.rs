@@ -1,12 +1,16 @@
 //! The sums behind a report, row after row.
 
 use super::{AtK, Metrics, Report, Unlabelled, rank};
+use crate::control::Control;
 use crate::data::{Csr, Row};
 use crate::error::{Result, fail};
 use crate::xlinear::Ranked;
 
 /// Most per-label counters of an evaluator: 2 GiB. Beyond it the process would rather die than answer.
 const MAX_COUNTERS: usize = 1 << 29;
+
+/// So many rows are checked before a control is asked again: less than a millisecond.
+const ROWS_A_CHECK: usize = 1024;
 
 /// What one k adds up. Counts are exact; f64 sums take rows in the order they come.
 #[derive(Debug, Clone, Copy, Default)]
@@ -136,26 +140,99 @@ impl Evaluator {
     /// Adds one row: its ranked labels, best first, their scores if known, and the true labels. Only the first
     /// `max(ks)` of the list are looked at. After an error the evaluator is as it was before.
     pub fn add(&mut self, ranked: &[u32], scores: Option<&[f32]>, truth: Row<'_>) -> Result<()> {
-        let (max_k, labels) = (self.ks[self.ks.len() - 1] as usize, self.labels);
-        Row::checked(truth.indices, truth.values, labels).map_err(|e| e.at("truth"))?;
+        self.check_room(1)?;
+        let set = self.check(ranked, scores, truth)?;
+        self.count(ranked, set, truth);
+        Ok(())
+    }
+
+    /// Adds ranked predictions of all rows of the truth (rows × labels; stored entries that are not zero). After an
+    /// error, or when cancelled, the evaluator is as it was before: all rows are checked before the first one counts.
+    ///
+    /// Needs `predictions.indptr.len() == truth.rows() + 1`; scores may be empty when no floor is set.
+    pub fn add_all(&mut self, predictions: &Ranked, truth: &Csr, control: &Control) -> Result<()> {
+        rank::check(predictions)?;
+        if rank::rows(predictions) != truth.rows() {
+            fail!(
+                ShapeMismatch,
+                "the predictions have {} rows but the truth {} x {}",
+                rank::rows(predictions),
+                truth.rows(),
+                truth.cols()
+            );
+        }
+        if truth.cols() != self.labels {
+            fail!(
+                ShapeMismatch,
+                "the truth has {} labels but the rows measured so far had {}",
+                truth.cols(),
+                self.labels
+            );
+        }
+        self.check_room(truth.rows())?;
+        let scored = predictions.scores.len() == predictions.labels.len();
+        let list = |i: usize| {
+            let span = predictions.indptr[i]..predictions.indptr[i + 1];
+            (&predictions.labels[span.clone()], scored.then(|| &predictions.scores[span]))
+        };
+        let mut sets = Vec::with_capacity(truth.rows());
+        for (i, row) in truth.iter_rows().enumerate() {
+            if i % ROWS_A_CHECK == 0 {
+                control.check()?;
+            }
+            let (ranked, scores) = list(i);
+            let set = self
+                .check(ranked, scores, row)
+                .map_err(|e| e.at(format_args!("row {i} of the predictions")))?;
+            sets.push(set);
+        }
+        for (i, (row, set)) in truth.iter_rows().zip(sets).enumerate() {
+            self.count(list(i).0, set, row);
+        }
+        Ok(())
+    }
+
+    /// Bytes of its counters.
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(&self.label_truth[..]) + size_of_val(&self.label_steps[..])) as u64
+    }
+
+    /// Whether so many rows more can be counted.
+    fn check_room(&self, rows: usize) -> Result<()> {
+        if self.rows + rows as u64 > u64::from(u32::MAX) {
+            fail!(Unsupported, "an evaluator takes at most {} rows: report and start another", u32::MAX);
+        }
+        Ok(())
+    }
+
+    /// The most labels of a list that are looked at.
+    fn depth(&self) -> usize {
+        self.ks[self.ks.len() - 1] as usize
+    }
+
+    /// Checks one row; returns how many of the first labels of its list reach the floor.
+    fn check(&mut self, ranked: &[u32], scores: Option<&[f32]>, truth: Row<'_>) -> Result<usize> {
+        Row::checked(truth.indices, truth.values, self.labels).map_err(|e| e.at("truth"))?;
         if let Some(scores) = scores
             && scores.len() != ranked.len()
         {
             fail!(ShapeMismatch, "a row ranks {} labels but has {} scores", ranked.len(), scores.len());
         }
-        let ranked = &ranked[..ranked.len().min(max_k)];
+        let ranked = &ranked[..ranked.len().min(self.depth())];
         self.check_ranked(ranked)?;
-        let set = self.check_scores(ranked.len(), scores)?;
-        if self.rows == u64::from(u32::MAX) {
-            fail!(Unsupported, "an evaluator takes at most {} rows: report and start another", u32::MAX);
-        }
+        self.check_scores(ranked.len(), scores)
+    }
 
+    /// Counts one row that was checked.
+    fn count(&mut self, ranked: &[u32], set: usize, truth: Row<'_>) {
+        let max_k = self.depth();
+        let ranked = &ranked[..ranked.len().min(max_k)];
         self.y.clear();
         self.y.extend(truth.iter().filter(|e| e.1 != 0.0).map(|e| e.0));
         if self.y.is_empty() {
             self.unlabelled += 1;
             if self.metrics.params.unlabelled == Unlabelled::Skip {
-                return Ok(());
+                return;
             }
         }
         self.rows += 1;
@@ -164,7 +241,6 @@ impl Evaluator {
         self.extend_tables(ranked.len().max(self.y.len().min(max_k)));
         self.add_gains(ranked, set);
         self.add_ideal();
-        Ok(())
     }
 
     fn check_ranked(&mut self, ranked: &[u32]) -> Result<()> {
@@ -300,9 +376,7 @@ impl Evaluator {
                 "cannot merge measures of different parameters or propensities: make both evaluators from one Metrics"
             );
         }
-        if self.rows + other.rows > u64::from(u32::MAX) {
-            fail!(Unsupported, "an evaluator takes at most {} rows: report and start another", u32::MAX);
-        }
+        self.check_room(other.rows as usize)?;
         self.rows += other.rows;
         self.unlabelled += other.unlabelled;
         self.truth += other.truth;
@@ -372,24 +446,7 @@ fn ratio(part: f64, whole: f64) -> f64 {
 ///
 /// Needs `predictions.indptr.len() == truth.rows() + 1`; scores may be empty when no floor is set.
 pub fn evaluate(predictions: &Ranked, truth: &Csr, metrics: &Metrics) -> Result<Report> {
-    rank::check(predictions)?;
-    if rank::rows(predictions) != truth.rows() {
-        fail!(
-            ShapeMismatch,
-            "the predictions have {} rows but the truth {} x {}",
-            rank::rows(predictions),
-            truth.rows(),
-            truth.cols()
-        );
-    }
     let mut evaluator = Evaluator::new(metrics, truth.cols())?;
-    let scored = predictions.scores.len() == predictions.labels.len();
-    for (i, row) in truth.iter_rows().enumerate() {
-        let span = predictions.indptr[i]..predictions.indptr[i + 1];
-        let scores = scored.then(|| &predictions.scores[span.clone()]);
-        evaluator
-            .add(&predictions.labels[span], scores, row)
-            .map_err(|e| e.at(format_args!("row {i} of the predictions")))?;
-    }
+    evaluator.add_all(predictions, truth, &Control::default())?;
     Ok(evaluator.report())
 }
