@@ -55,6 +55,23 @@ describe('evaluate', () => {
     expect(same.psp).toEqual(amazon.psp)
   })
 
+  it('takes the constants of known data sets alone', async () => {
+    const psp = async (more: object) =>
+      (await evaluate(ranked, y, { k: [1, 2], propensity: { trainY, ...more } })).psp
+    for (const dataSet of ['Wikipedia-500K', 'LF-WikiTitles-500K', 'wikilshtc'])
+      expect([dataSet, await psp({ dataSet })]).toEqual([dataSet, await psp({ a: 0.5, b: 0.4 })])
+    for (const dataSet of ['Amazon670', 'amazon_3m', 'LF-AmazonTitles-131K'])
+      expect([dataSet, await psp({ dataSet })]).toEqual([dataSet, await psp({ a: 0.6, b: 2.6 })])
+    for (const dataSet of ['AmazonCat-13K', 'Wiki10-31K', 'EURLex-4K', 'LF-WikiSeeAlso-320K'])
+      expect([dataSet, await psp({ dataSet })]).toEqual([dataSet, await psp({})])
+    for (const dataSet of ['foo', ''])
+      await expectError(
+        () => psp({ dataSet }),
+        'INVALID_ARGUMENT',
+        /amazon, wiki, .*give propensity\.a and propensity\.b/,
+      )
+  })
+
   it('refuses what does not fit', async () => {
     await expectError(() => evaluate(scores, matrix([[]], 3)), 'SHAPE_MISMATCH')
     await expectError(() => evaluate({} as never, y), 'INVALID_ARGUMENT', /a Ranked or Csr for top/)

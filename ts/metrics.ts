@@ -47,8 +47,9 @@ export interface PropensitySource {
   /** The labels of the training rows: their counts make the propensities. */
   trainY: Csr
   /**
-   * Name of a public data set whose published constants are wanted, instead of `a` and `b`. Wikipedia and Amazon data
-   * sets have their own; for all others the defaults of `a` and `b` are the published ones.
+   * Name of a public data set whose published constants are wanted, instead of `a` and `b`. Names that contain "Amazon"
+   * or "Wiki" have their own but for AmazonCat, Wiki10 and WikiSeeAlso; for these and the other sets of the Extreme
+   * Classification Repository the defaults of `a` and `b` are the published ones. Unknown names are refused.
    */
   dataSet?: string | undefined
   /**

@@ -1,6 +1,6 @@
 //! Measures of ranked predictions, batch after batch.
 
-use crate::error::{Result, closed, error};
+use crate::error::{IntoJs, Result, closed, error};
 use crate::job::{self, Control};
 use crate::matrix::{Matrix, Numbers, account};
 use crate::params;
@@ -150,7 +150,7 @@ impl EvaluatorHandle {
         let mut metrics = Metrics::at(options.k);
         metrics.params = params::read::<MetricParams>(&options.params)?;
         let constants = match &options.data_set {
-            Some(name) => PropensityParams::for_dataset(name),
+            Some(name) => PropensityParams::for_dataset(name).js()?,
             None => params::read::<PropensityParams>(&options.propensity)?,
         };
         let train = train_y.map(Matrix::features).transpose()?.map(|y| (y, constants));

@@ -173,16 +173,44 @@ fn the_largest_k_costs_nothing() {
 #[test]
 fn constants_by_data_set() {
     let of = |name: &str| {
-        let PropensityParams { a, b } = PropensityParams::for_dataset(name);
+        let PropensityParams { a, b } = PropensityParams::for_dataset(name).unwrap();
         (a, b)
     };
-    for name in ["Wikipedia-LSHTC", "WikiLSHTC-325K", "wikipedia_500k", "wiki-500k"] {
+    for name in [
+        "Wikipedia-LSHTC",
+        "WikiLSHTC-325K",
+        "wikipedia_500k",
+        "wiki-500k",
+        "LF-WikiTitles-500K",
+        "Wikipedia-1M",
+    ] {
         assert_eq!(of(name), (0.5, 0.4), "{name}");
     }
-    assert_eq!(of("Amazon-670K"), (0.6, 2.6));
-    assert_eq!(of("amazon 3m"), (0.6, 2.6));
-    for name in ["AmazonCat-13K", "EURLex-4K", ""] {
+    for name in ["Amazon-670K", "Amazon670", "amazon 3m", "AmazonTitles-670K", "LF-AmazonTitles-1.3M"] {
+        assert_eq!(of(name), (0.6, 2.6), "{name}");
+    }
+    for name in [
+        "AmazonCat-13K",
+        "AmazonCat-14K",
+        "Wiki10-31K",
+        "wiki10",
+        "LF-WikiSeeAlsoTitles-320K",
+        "EURLex-4K",
+        "EURLex-4.3K",
+        "Delicious-200K",
+        "RCV1-2K",
+        "rcv1x",
+        "Mediamill",
+        "bibtex",
+    ] {
         assert_eq!(of(name), (0.55, 1.5), "{name}");
+    }
+    for name in ["", "foo", "Amazn-670K", "-"] {
+        refused(
+            PropensityParams::for_dataset(name),
+            ErrorCode::InvalidArgument,
+            &["amazon, wiki,", "propensity.a", name],
+        );
     }
 }
 
