@@ -146,7 +146,7 @@ describe('Groups.kmeans', () => {
 
   it('splits depth times, whatever the size', async () => {
     for (const depth of [1, 3, 5]) {
-      const groups = await Groups.kmeans(data.x, { depth, size: 1 })
+      const groups = await Groups.kmeans(data.x, { depth })
       expectPartition(groups, 600)
       expect(groups.size).toBe(2 ** depth)
     }
@@ -219,6 +219,8 @@ describe('Groups.kmeans', () => {
     await expectError(wrong({ noise: 1.1 }), 'INVALID_ARGUMENT', /from 0 to 1 for noise/)
     await expectError(wrong({ noise: Number.NaN }), 'INVALID_ARGUMENT', /for noise/)
     await expectError(wrong({ size: '2' }), 'INVALID_ARGUMENT', /for size/)
+    await expectError(wrong({ size: 4, depth: 2 }), 'INVALID_ARGUMENT', /either size or depth/)
+    expect((await Groups.kmeans(data.x, { size: 300, depth: 0 })).size).toBe(2)
     await expectError(() => Groups.kmeans([] as never), 'INVALID_ARGUMENT', /a Csr or Features for x/)
     await expectError(() => Groups.kmeans(data.x, {}, { thread: 1 } as never), 'UNKNOWN_OPTION', /thread/)
   })

@@ -12,7 +12,7 @@ beforeAll(async () => {
 describe('options', () => {
   const endless: Record<string, unknown> = {}
   endless.tree = endless
-  const bad: [string, unknown, Parameters<typeof expectError>[1], RegExp][] = [
+  const bad: [string, unknown, Parameters<typeof expectError>[1], RegExp | string][] = [
     [
       'an unknown name',
       { tree: { maxLeav: 3 } },
@@ -48,6 +48,18 @@ describe('options', () => {
     ['a name that every object has', JSON.parse('{ "__proto__": 1 }'), 'UNKNOWN_OPTION', /__proto__/],
     ['a value without a text', { plans: Object.create(null) }, 'UNKNOWN_OPTION', /plans/],
     ['groups in groups without end', endless, 'UNKNOWN_OPTION', /tree\.tree/],
+    [
+      'one option twice',
+      { 'tree.maxLeaf': 4, tree: { maxLeaf: 7 } },
+      'INVALID_ARGUMENT',
+      "Expected either 'tree.maxLeaf' or tree: { maxLeaf } but received both",
+    ],
+    [
+      'one option twice, the group first',
+      { tree: { maxLeaf: 7 }, 'tree.maxLeaf': 7 },
+      'INVALID_ARGUMENT',
+      /'tree\.maxLeaf' or tree: \{ maxLeaf \}/,
+    ],
     ['metadata without end', { metadata: endless }, 'INVALID_ARGUMENT', /a JSON value for metadata/],
     ['metadata that JSON lacks', { metadata: () => 1 }, 'INVALID_ARGUMENT', /a JSON value for metadata/],
   ]
@@ -97,6 +109,8 @@ describe('options', () => {
     const ofGroups = trainGroupsParameters({ group: { rounds: 0 }, tree: { maxLeaf: 7 } })
     expect(ofGroups).toMatchObject({ 'group.rounds': 0, 'group.method': 'refine', 'tree.maxLeaf': 7 })
     await expectError(() => trainGroupsParameters({ group: { folds: 1 } }), 'INVALID_ARGUMENT')
+    const apart = trainParameters({ 'tree.maxLeaf': 4, tree: { maxLeaf: undefined, arity: 8 } } as never)
+    expect(apart).toMatchObject({ 'tree.maxLeaf': 4, 'tree.arity': 8 })
     const all = trainParameters({ tree: { maxLeaf: 7 } })
     expect([all['tree.maxLeaf'], all['tree.arity'], Object.isFrozen(all)]).toEqual([7, 64, true])
     await expectError(() => trainParameters({ tree: { maxLeaf: -7 } }), 'INVALID_ARGUMENT')

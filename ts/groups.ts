@@ -7,7 +7,7 @@ import { Csr, csrOf, type Features, featuresOf } from './matrix.js'
 import { machineMemory } from './memory.js'
 import type { Matrix } from './native/binding.cjs'
 import { native } from './native.js'
-import { type CallOptions, flatten, integer, only, optionsOf, specs } from './options.js'
+import { both, type CallOptions, flatten, integer, only, optionsOf, specs } from './options.js'
 import { SEAL, sealed } from './sealed.js'
 
 const MOST = 2 ** 32 - 1
@@ -118,7 +118,10 @@ export class Groups {
 
   /** Clusters of samples, of nearly equal size: balanced 2-means, `depth` times or down to `size`. */
   static async kmeans(x: Csr | Features, options?: ClusterParameters, call?: CallOptions): Promise<Groups> {
-    const flat = flatten(optionsOf(options), specs.cluster)
+    const given = optionsOf(options)
+    // A depth of 0 says itself that the size decides.
+    if (given.size !== undefined && (given.depth ?? 0) !== 0) throw both('size', 'depth')
+    const flat = flatten(given, specs.cluster)
     const rows = featuresOf(x, 'x')
     const groups = await run(call, Groups.kmeans, (control) => native.clusterGroups(rows, flat, control))
     return new Groups(SEAL, Csr.wrap(groups))

@@ -1,12 +1,22 @@
 // Measures of ranked predictions.
 
-import { AquilaError, attempt, expected } from './errors.js'
+import { attempt, expected } from './errors.js'
 import type { MetricParameters } from './generated/options.js'
 import { run } from './job.js'
 import { Csr, csrOf } from './matrix.js'
 import type { Batch, Control, EvaluatorHandle, Matrix, MetricOptions } from './native/binding.cjs'
 import { native } from './native.js'
-import { type CallOptions, flatten, integer, isObject, only, optionsOf, specs, text } from './options.js'
+import {
+  both,
+  type CallOptions,
+  flatten,
+  integer,
+  isObject,
+  only,
+  optionsOf,
+  specs,
+  text,
+} from './options.js'
 import { Ranked } from './ranked.js'
 
 /** A measure at each k, from 0 to 1. */
@@ -89,10 +99,7 @@ function settingsOf(options: unknown): [MetricOptions, Matrix | undefined] {
   const { trainY, dataSet, ...constants } = propensity ?? {}
   only(constants, ['a', 'b'])
   if (dataSet !== undefined && Object.values(constants).some((value) => value !== undefined))
-    throw new AquilaError(
-      'INVALID_ARGUMENT',
-      'Expected either propensity.dataSet or propensity.a and propensity.b but received both',
-    )
+    throw both('propensity.dataSet', 'propensity.a and propensity.b')
   const settings = {
     k: ranks(k),
     params: flatten(params, specs.metrics),

@@ -107,6 +107,10 @@ export function flatten(options: Record<string, unknown>, table: readonly Parame
       for (const [key, inner] of Object.entries(value)) add(`${name}.${key}`, inner)
       return
     }
+    if (name in flat) {
+      const [group, key] = name.split('.')
+      throw both(`'${name}'`, `${group}: { ${key} }`)
+    }
     const spec = table.find((s) => s.name === name)
     if (spec && typeof value !== TYPE_OF_KIND[spec.kind]) throw expected(spec.takes, name, value)
     if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string')
@@ -116,6 +120,11 @@ export function flatten(options: Record<string, unknown>, table: readonly Parame
   }
   for (const [key, value] of Object.entries(options)) add(key, value)
   return flat
+}
+
+/** The error of two options of which one is meant. */
+export function both(one: string, other: string): AquilaError {
+  return new AquilaError('INVALID_ARGUMENT', `Expected either ${one} or ${other} but received both`)
 }
 
 /** A whole number in a range, or the fallback for `undefined`. */

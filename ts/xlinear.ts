@@ -19,6 +19,7 @@ import type { Meanings, MeaningsOptions } from './meanings.js'
 import type { Lesson, Matrix, ModelHandle, Report as NativeReport } from './native/binding.cjs'
 import { native } from './native.js'
 import {
+  both,
   type CallOptions,
   type FlatOptions,
   flag,
@@ -304,8 +305,7 @@ export class XLinear {
   async predict(x: Csr | Features, options?: PredictOptions, call?: CallOptions): Promise<Ranked> {
     const arrays = await run(call, this.predict, (control) => {
       const { allowed, chosen, ...params } = optionsOf(options)
-      if (allowed !== undefined && chosen !== undefined)
-        throw new AquilaError('INVALID_ARGUMENT', 'Expected either allowed or chosen but received both')
+      if (allowed !== undefined && chosen !== undefined) throw both('allowed', 'chosen')
       return this.#native.predict(
         featuresOf(x, 'x'),
         flatten(params, specs.predict),
