@@ -102,19 +102,30 @@ describe('tables', () => {
       ]),
     )
 
+  const compared = [
+    ['predict', 'docs/guide/prediction.md'],
+    ['metrics', 'docs/guide/metrics.md'],
+    ['cluster', 'docs/guide/groups.md'],
+    ['aggregate', 'docs/guide/groups.md'],
+    ['assign', 'docs/guide/groups.md'],
+    ['refine', 'docs/guide/groups.md'],
+    ['groups', 'docs/guide/groups.md'],
+  ] as const
+
   it('of training parameters name each with its default', () => {
     const told = rows('docs/guide/training.md')
     const real = Object.entries(trainParameters()).map(([name, value]) => [name, String(value)])
     expect(Object.fromEntries(told)).toEqual(Object.fromEntries(real))
   })
 
-  it.each([
-    ['predict', 'docs/guide/prediction.md'],
-    ['metrics', 'docs/guide/metrics.md'],
-  ] as const)('of %s parameters name each with its default', (verb, page) => {
+  it.each(compared)('of %s parameters name each with its default', (verb, page) => {
     const told = rows(page)
     for (const { name, default: value } of specs[verb])
       expect([name, told.has(name), told.get(name) ?? String(value)]).toEqual([name, true, String(value)])
+  })
+
+  it('are compared for the parameters of every call', () => {
+    expect(Object.keys(specs).sort()).toEqual(['train', ...compared.map(([verb]) => verb)].sort())
   })
 
   it('of score forms name each', () => {
