@@ -1,4 +1,4 @@
-import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { XLinear } from 'aquila-xmc'
@@ -48,6 +48,50 @@ it('evaluate prints a table, with propensities where the training file is given'
   expect(stdout).toMatch(/^400 rows, 0 of them/)
   expect(Number(/^precision +([\d.]+)/m.exec(stdout)?.[1])).toBeGreaterThan(40)
   expect(stdout).toMatch(/^psp +\d/m)
+})
+
+describe('short examples', () => {
+  const printed = async (name: string) => {
+    const { code, stdout, stderr } = await run(name)
+    expect([code, stderr]).toEqual([0, ''])
+    return stdout
+  }
+  const rates = (text: string) =>
+    Object.fromEntries(
+      [...text.matchAll(/^(\w+) +P@1 +([\d.]+) %$/gm)].map(([, name, rate]) => [name, Number(rate)]),
+    ) as Record<string, number>
+
+  it('groups: refinement comes between the union and the oracle', async () => {
+    const text = await printed('groups.mjs')
+    expect(text).toMatch(/^advice: refine$/m)
+    const { union = 0, eagle = 0, refine = 0, oracle = 0 } = rates(text)
+    expect(union).toBeGreaterThan(50)
+    expect(eagle).toBeGreaterThan(union)
+    expect(refine).toBeGreaterThan(eagle)
+    expect(oracle).toBeGreaterThan(refine - 1)
+  })
+
+  it('overlap: both meanings of a label are told and found', async () => {
+    const text = await printed('overlap.mjs')
+    expect(text).toMatch(/^19 labels, 1 of them/)
+    expect(text).toMatch(/^bass beside .*violin.*: .*groove/m)
+    expect(text).toMatch(/^bass beside .*trout.*: .*bait/m)
+    expect(text).toMatch(/^river bait: bass\nstage groove: bass$/m)
+  })
+
+  it('dense: both parts together are better than each', async () => {
+    const text = await printed('dense.mjs')
+    const { words = 0, embeddings = 0, both = 0 } = rates(text)
+    expect(Math.min(words, embeddings)).toBeGreaterThan(50)
+    expect(both).toBeGreaterThan(Math.max(words, embeddings))
+    expect(text).toMatch(/^the first test record: .+; .+; .+$/m)
+  })
+
+  it('are all in the list of examples', () => {
+    const told = readFileSync(join(root, 'examples/README.md'), 'utf8')
+    for (const name of readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.mjs')))
+      expect([name, told.includes(`](${name})`)]).toEqual([name, true])
+  })
 })
 
 it('says what is wrong in one line', async () => {

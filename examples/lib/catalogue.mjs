@@ -348,6 +348,20 @@ export function labelMatrix(records, labels) {
 }
 
 /**
+ * The same records labelled by their topics alone, few and well known: `{ topicNames, train, test }` beside what
+ * {@link catalogue} makes.
+ */
+export function topicCatalogue(options) {
+  const made = catalogue(options)
+  const topicOf = (label) => Math.floor(label / made.sides)
+  const relabel = ({ words, labels }) => ({ words, labels: [...new Set(labels.map(topicOf))] })
+  const topicNames = Array.from({ length: made.topics }, (_, topic) =>
+    made.labelNames[topic * made.sides].split(' / ').slice(0, 2).join(' / '),
+  )
+  return { ...made, topicNames, train: made.train.map(relabel), test: made.test.map(relabel) }
+}
+
+/**
  * Learns the inverse document frequencies of words from records and returns the function that turns records into
  * TF-IDF rows, records × words.
  */
