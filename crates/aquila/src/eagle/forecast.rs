@@ -9,9 +9,10 @@
 use super::abreast::{SHARED, worthwhile};
 use super::groups::{Groups, Merge};
 use super::learn::{GroupMethod, LearnParams};
+use super::lesson::Lesson;
 use super::likeness::unity;
 use super::posterior::expected;
-use super::refine::{FAST_FOLDS, FLAT, MEAN_ENTRIES, RefineParams, threshold};
+use super::refine::{FAST_FOLDS, FLAT, MEAN_ENTRIES, RefineParams};
 use super::tasks::Label;
 use crate::control::Control;
 use crate::data::{Csr, Features};
@@ -257,7 +258,7 @@ fn chosen(
     params: &RefineParams,
     control: &Control,
 ) -> Result<Vec<f64>> {
-    let sure = 2.0 * f64::from(threshold(params, unity(likeness, groups)));
+    let sure = 2.0 * f64::from(Lesson::new(params.threshold, unity(likeness, groups)).threshold);
     let expected = control.install(|| expected(groups, bags, |k| given.seats_of_labels[k], control))??;
     let mut chosen = given.lessons_of_groups(bags).rows;
     for ((n, expected), seats) in chosen.iter_mut().zip(expected).zip(&given.seats_of_labels) {

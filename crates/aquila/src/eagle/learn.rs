@@ -4,9 +4,7 @@ use super::assign::{AssignParams, assign};
 use super::forecast;
 use super::groups::{Groups, union_of};
 use super::likeness::likeness;
-use super::refine::{
-    DEFAULT_FOLDS, DEFAULT_ROUNDS, DEFAULT_THRESHOLD, RefineParams, ranker, refine_alike, weighed,
-};
+use super::refine::{DEFAULT_FOLDS, DEFAULT_ROUNDS, DEFAULT_THRESHOLD, RefineParams, refine_alike};
 use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
@@ -117,8 +115,8 @@ pub fn learn(
         }
         GroupMethod::Refine => {
             let refined = refine_alike(x, groups, bags, likeness, &how.refinement(), params, control)?;
-            let y = weighed(&refined.y, refined.power);
-            let params = ranker(params, &y);
+            let y = refined.lesson.weighed(&refined.y);
+            let params = refined.lesson.ranker(params, &y);
             (y, params)
         }
     };

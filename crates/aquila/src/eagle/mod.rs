@@ -16,6 +16,7 @@ pub mod forecast;
 mod grlr;
 mod groups;
 mod learn;
+mod lesson;
 mod likeness;
 mod posterior;
 mod refine;

@@ -16,17 +16,7 @@
 //! A ranker cannot be surer than its teacher: scores of rounds weigh as much as the labels of the first round are
 //! certain. Later labels are surer only because rankers agree with themselves.
 //!
-//! Rankers learn with costs scaled by the square of how certain their labels are on the mean, for uncertain labels want
-//! more regularisation.
-//!
-//! *Groups of like samples* need other labels than random groups. There a label's rank within a group is mostly
-//! chance, and a pair that comes out unlikely may well be true: taken for negative it teaches what is wrong, while the
-//! groups that lack the label give negatives enough. In random groups frequent labels stand in nearly every group, so
-//! that negatives must come from within. So the least probability of a positive falls with how like the samples of
-//! groups are ([`likeness`](super::likeness()), and [`unity`] for their number), to 0 where it passes [`ALIKE`]: then all
-//! candidates are positives, weighing as much as they are likely. In groups that are more alike still, weights come
-//! nearer to 1 without an end, as if every sample had every label of its group ([`weighed`]): the larger and the more
-//! alike groups are, the less is known of a single sample, and the less labels may differ from the union's.
+//! What labels weigh, and how rankers learn them, hangs on how alike the samples of a group are: see [`lesson`](super::lesson).
 //!
 //! The source is our own, after a study of ridge regression on group means; docs/algorithms/refinement.md has what each
 //! part gives and where it ends. Cost by rows: two trainings on means of groups, two a round, and the posteriors; one on
@@ -36,6 +26,7 @@ use super::candidates::Candidates;
 use super::company::Company;
 use super::forecast;
 use super::groups::Groups;
+use super::lesson::{Lesson, certainty};
 use super::likeness::{likeness, unity};
 use super::posterior::{Posterior, Rates};
 use super::separation::{Compared, decoys, separation};
@@ -46,7 +37,7 @@ use crate::params::{Kind, Params};
 use crate::rng::Rng;
 use crate::tree::{Cut, LabelTree, Pifa, given};
 use crate::xlinear::{
-    Lists, Model, Relevance, ScoreForm, TrainInputs, TrainParams, TrainRows, VectorCut, label_tree, train,
+    Lists, Model, ScoreForm, TrainInputs, TrainParams, TrainRows, VectorCut, label_tree, train,
 };
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -78,14 +69,12 @@ pub struct Refined {
     pub likeness: f64,
     /// The least probability of a label that followed from it.
     pub threshold: f32,
-    /// To which power of their confidence labels weigh in training: see [`weighed`].
-    pub(super) power: f32,
+    /// How a model should learn them.
+    pub(super) lesson: Lesson,
     /// Seconds from matrices in memory to result in memory.
     pub seconds: f64,
 }
 
-/// Unity from which on all candidates are positives.
-const ALIKE: f64 = 0.16;
 /// Costs of the first rankers: means of groups say less than rows of their own.
 const FIRST_COST: f32 = 0.5;
 /// Parts of the groups in the fast form.
@@ -105,33 +94,6 @@ pub(super) const MEAN_ENTRIES: usize = 64;
 pub(super) const FLAT: u32 = 1000;
 /// A stream of random numbers for each round's folds.
 const STREAM: u64 = 0x666f_6c64_7300;
-
-/// The confidence of labels in the mean, each weighing as much as it does in training.
-fn certainty(y: &Csr) -> f32 {
-    let sum = |power| y.values().iter().map(|v| f64::from(*v).powi(power)).sum::<f64>();
-    if y.nnz() > 0 { (sum(2) / sum(1)) as f32 } else { 1.0 }
-}
-
-/// What refined labels weigh in training: their confidences, to a power below 1 where groups are very much alike.
-pub(super) fn weighed(y: &Csr, power: f32) -> Csr {
-    let values = y.values().iter().map(|p| p.powf(power)).collect();
-    Csr::trusted(y.rows(), y.cols(), y.indptr().to_vec(), y.indices().to_vec(), values)
-}
-
-/// The least probability of a label in groups of this unity.
-pub(super) fn threshold(params: &RefineParams, unity: f64) -> f32 {
-    params.threshold * (1.0 - unity / ALIKE).max(0.0) as f32
-}
-
-/// The parameters with which a ranker learns refined labels, whose values weigh them.
-pub(super) fn ranker(params: &TrainParams, y: &Csr) -> TrainParams {
-    let mut params = params.clone();
-    let scale = certainty(y).powi(2).clamp(0.01, 1.0);
-    let within = |cost: f32| (cost * scale).max(1e-6);
-    (params.solver.cp, params.solver.cn) = (within(params.solver.cp), within(params.solver.cn));
-    params.solver.relevance = Relevance::Leaves;
-    params
-}
 
 /// Labels of samples from labels of groups. `ranker` says how rankers learn.
 ///
@@ -177,8 +139,7 @@ pub(super) fn refine_alike(
         Ok((pairs, rates))
     })??;
     let unity = unity(likeness, groups);
-    let threshold = threshold(params, unity);
-    let power = (ALIKE / unity.max(ALIKE)).powi(2) as f32;
+    let lesson = Lesson::new(params.threshold, unity);
 
     let mut rankers = rankers.clone();
     let (folds, haste) = if params.rounds == 0 { (FAST_FOLDS, FAST_HASTE) } else { (params.folds, HASTE) };
@@ -221,21 +182,22 @@ pub(super) fn refine_alike(
     let mut later = Vec::new();
     let mut weight = 0.0;
     for round in 1..=rounds {
-        let y = weighed(&control.install(|| pairs.choose(posterior.likely(), threshold, control))??, power);
+        let y = control.install(|| pairs.choose(posterior.likely(), lesson.threshold, control))??;
+        let y = lesson.weighed(&y);
         if round == 1 {
             weight = ROUNDS * certainty(&y);
         }
         let parted = Folds::new(groups, folds, u64::from(round), control);
         let asked = [pairs.lists()];
-        let [mut found] = work.scores(Teacher::Samples(&y), &parted, asked, &mut tell)?;
+        let [mut found] = work.scores(Teacher::Samples(&y, lesson), &parted, asked, &mut tell)?;
         control.install(|| work.standard(&mut found))??;
         later.resize(found.len(), 0f32);
         later.iter_mut().zip(&found).for_each(|(mean, s)| *mean += (s - *mean) / round as f32);
         let evidence: Vec<f32> = first.iter().zip(&later).map(|(z, s)| z + weight * s).collect();
         work.believe(&mut posterior, &company, &evidence)?;
     }
-    let y = control.install(|| pairs.choose(posterior.likely(), threshold, control))??;
-    Ok(Refined { y, likeness, threshold, power, seconds: since.elapsed().as_secs_f64() })
+    let y = control.install(|| pairs.choose(posterior.likely(), lesson.threshold, control))??;
+    Ok(Refined { y, likeness, threshold: lesson.threshold, lesson, seconds: since.elapsed().as_secs_f64() })
 }
 
 /// Which part of the groups each of them is of, and each sample by its first group; `u32::MAX` for samples of none.
@@ -265,7 +227,7 @@ enum Teacher<'a> {
     /// The means of groups, and their bags.
     Bags,
     /// Samples, and these labels of theirs.
-    Samples(&'a Csr),
+    Samples(&'a Csr, Lesson),
 }
 
 /// What all rankers share.
@@ -302,7 +264,9 @@ impl Work<'_> {
                 let means = self.control.install(|| means.all(Cut::NONE, self.control))??;
                 (Cow::Owned(Csr::from(means)), self.bags, of_group, params)
             }
-            Teacher::Samples(y) => (Cow::Borrowed(self.x), y, of_sample, ranker(&self.rankers, y)),
+            Teacher::Samples(y, lesson) => {
+                (Cow::Borrowed(self.x), y, of_sample, lesson.ranker(&self.rankers, y))
+            }
         };
         let mut scores = asked.map(|lists| (lists, vec![0f32; lists.1.len()]));
         if self.pairs.len() == 0 {
