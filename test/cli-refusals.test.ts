@@ -71,6 +71,11 @@ const bad: [string, string[], RegExp][] = [
   ['a wrong number', [...train, '--threads', 'two'], /integer/],
   ['wrong bytes', [...train, '--memory-limit', '2X'], /bytes/],
   ['too little memory', [...train, '--memory-limit', '1k'], /forecast/],
+  [
+    'too little memory for groups',
+    [...group.map((word) => word.replace('random:2', 'kmeans:2')), '--memory-limit', '1k'],
+    /clustering is forecast/,
+  ],
   ['a wrong shape', ['train', '--x', x, '--y', otherY, '--out', no], /600/],
   ['no name to write to', ['train', '--x', x, '--y', y, '--out', ''], /a file name/],
   ['a name of a folder', ['predict', '--model', m, '--x', x, '--out', `${no}/`], /is a folder/],

@@ -95,11 +95,14 @@ export function heavy(command: Command): Command {
 export function limited(command: Command): Command {
   return command.option(
     '--memory-limit <bytes>',
-    'refuse when the forecast passes this, such as 2G; 0 means no limit',
+    "refuse when the forecast passes this, such as 2G; 0 means no limit (default: the machine's memory)",
     bytes,
-    0,
   )
 }
+
+/** The limit that is said; without one the library's own holds. */
+export const limitOf = ({ memoryLimit }: { memoryLimit?: number }): CallOptions =>
+  memoryLimit === undefined ? {} : { memoryLimit }
 
 /** Bytes as a person reads them. */
 export function size(value: number): string {
@@ -216,7 +219,7 @@ export interface GroupedOptions extends RowsOptions {
   groups: string
   bags: string
   out: string
-  memoryLimit: number
+  memoryLimit?: number
   threads: number
   json: boolean
 }
@@ -273,10 +276,9 @@ export async function onGroups<T>(
   const { x } = await readRows(options, call)
   const { groups, bags } = await readGroups(options, call)
   const { show, end } = progress(options.json)
-  const found = await work(
-    { x, groups, bags },
-    { ...call, memoryLimit: options.memoryLimit, onProgress: show },
-  ).finally(end)
+  const found = await work({ x, groups, bags }, { ...call, ...limitOf(options), onProgress: show }).finally(
+    end,
+  )
   return { ...found, size: groups.size }
 }
 

@@ -16,6 +16,8 @@ import {
   heavy,
   interruptible,
   isSaid,
+  limited,
+  limitOf,
   peakMemory,
   print,
   type RowsOptions,
@@ -33,6 +35,7 @@ interface Options extends RowsOptions {
   merge: AggregateParameters['merge']
   threads: number
   json: boolean
+  memoryLimit?: number
 }
 
 interface Rule {
@@ -68,7 +71,7 @@ async function group(options: Options, command: Command): Promise<void> {
   if (bags === undefined ? options.y !== undefined : options.y === undefined && options.xmc === undefined)
     throw new AquilaError('INVALID_ARGUMENT', 'Expected --y and --bags together or neither')
   await interruptible(async (signal) => {
-    const call: CallOptions = { threads, seed, signal }
+    const call: CallOptions = { threads, seed, signal, ...limitOf(options) }
     await checkFiles(command, '--out', '--bags')
     const { x, y } = await readRows(options, { threads, signal })
     const since = performance.now()
@@ -107,35 +110,37 @@ async function group(options: Options, command: Command): Promise<void> {
 export function addGroup(program: Command): void {
   const merge = specs.aggregate.find((spec) => spec.name === 'merge') as ParameterSpec
   heavy(
-    program
-      .command('group')
-      .description(
-        'Put samples into groups and their labels into bags, for experiments, and say how to learn from them.',
-      )
-      .option('--x <file.npz>', 'samples × features')
-      .option('--dense <file.npy>', DENSE)
-      .option(
-        '--xmc <file.txt>',
-        'samples and labels in one text file, plain or gzip, instead of --x and --y',
-      )
-      .requiredOption(
-        '--rule <rule>',
-        'random:SIZE, kmeans:SIZE for clusters of at most SIZE, or kmeans-depth:DEPTH for so many splits in two',
-      )
-      .option(
-        '--noise <share>',
-        'the share of clustered samples that change places at random',
-        share,
-        fallback(specs.cluster, 'noise'),
-      )
-      .option('--seed <n>', 'where all randomness starts', count(0), 0)
-      .requiredOption('--out <file.npz>', 'where to write the groups, samples × groups')
-      .option('--y <file.npz>', 'samples × labels, to make bags of')
-      .option('--bags <file.npz>', "where to write the groups' labels, groups × labels")
-      .addOption(
-        new Option('--merge <how>', 'list keeps how many samples have a label, set does not')
-          .choices(merge.choices as string[])
-          .default(merge.default),
-      ),
+    limited(
+      program
+        .command('group')
+        .description(
+          'Put samples into groups and their labels into bags, for experiments, and say how to learn from them.',
+        )
+        .option('--x <file.npz>', 'samples × features')
+        .option('--dense <file.npy>', DENSE)
+        .option(
+          '--xmc <file.txt>',
+          'samples and labels in one text file, plain or gzip, instead of --x and --y',
+        )
+        .requiredOption(
+          '--rule <rule>',
+          'random:SIZE, kmeans:SIZE for clusters of at most SIZE, or kmeans-depth:DEPTH for so many splits in two',
+        )
+        .option(
+          '--noise <share>',
+          'the share of clustered samples that change places at random',
+          share,
+          fallback(specs.cluster, 'noise'),
+        )
+        .option('--seed <n>', 'where all randomness starts', count(0), 0)
+        .requiredOption('--out <file.npz>', 'where to write the groups, samples × groups')
+        .option('--y <file.npz>', 'samples × labels, to make bags of')
+        .option('--bags <file.npz>', "where to write the groups' labels, groups × labels")
+        .addOption(
+          new Option('--merge <how>', 'list keeps how many samples have a label, set does not')
+            .choices(merge.choices as string[])
+            .default(merge.default),
+        ),
+    ),
   ).action(group)
 }

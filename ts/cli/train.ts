@@ -17,6 +17,7 @@ import {
   heavy,
   interruptible,
   limited,
+  limitOf,
   parse,
   peakMemory,
   print,
@@ -35,7 +36,7 @@ interface Options extends RowsOptions {
   out: string
   set?: FlatOptions
   seed: number
-  memoryLimit: number
+  memoryLimit?: number
   tree?: string[]
   labelVectors?: string
   relevance?: string
@@ -146,7 +147,7 @@ function checkNamed(names: string[] | undefined, one: string, count: number): vo
 }
 
 async function train(options: Options, command: Command): Promise<void> {
-  const { threads, seed, memoryLimit, json } = options
+  const { threads, seed, json } = options
   checkSaid(options)
   const parameters = readParameters(options)
   await interruptible(async (signal) => {
@@ -163,7 +164,7 @@ async function train(options: Options, command: Command): Promise<void> {
     if (!json) process.stderr.write(`${x.rows} rows, ${x.cols} features, ${cols} labels\n`)
     const { show, end } = progress(json)
     const everything = { ...parameters, ...more }
-    const heavily = { ...call, seed, memoryLimit, onProgress: show }
+    const heavily = { ...call, seed, ...limitOf(options), onProgress: show }
     const training =
       'y' in known
         ? XLinear.train(x, known.y, { ...everything, ...weighing }, heavily)
