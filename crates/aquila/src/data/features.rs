@@ -23,20 +23,23 @@ pub struct FeatureRow<'a> {
 
 impl FeatureRow<'_> {
     /// The Euclidean norm of both parts together.
+    #[inline]
     pub fn norm(&self) -> f32 {
-        if self.dense.is_empty() {
-            return self.sparse.norm();
-        }
-        let sparse = f64::from(self.sparse.norm());
-        // Sixteen sums, so that they fill vectors.
-        let mut sums = [0f64; 16];
-        let (lines, rest) = self.dense.as_chunks::<16>();
-        for line in lines {
-            sums.iter_mut().zip(line).for_each(|(sum, v)| *sum += f64::from(*v) * f64::from(*v));
-        }
-        sums.iter_mut().zip(rest).for_each(|(sum, v)| *sum += f64::from(*v) * f64::from(*v));
-        (sparse * sparse + sums.iter().sum::<f64>()).sqrt() as f32
+        let sparse = self.sparse.norm();
+        if self.dense.is_empty() { sparse } else { joint(sparse, self.dense) }
     }
+}
+
+/// The norm of a row whose sparse part has this norm.
+fn joint(sparse: f32, dense: &[f32]) -> f32 {
+    // Sixteen sums, so that they fill vectors.
+    let mut sums = [0f64; 16];
+    let (lines, rest) = dense.as_chunks::<16>();
+    for line in lines {
+        sums.iter_mut().zip(line).for_each(|(sum, v)| *sum += f64::from(*v) * f64::from(*v));
+    }
+    sums.iter_mut().zip(rest).for_each(|(sum, v)| *sum += f64::from(*v) * f64::from(*v));
+    (f64::from(sparse) * f64::from(sparse) + sums.iter().sum::<f64>()).sqrt() as f32
 }
 
 impl<'a> From<Row<'a>> for FeatureRow<'a> {
