@@ -7,6 +7,7 @@ pub(crate) mod abreast;
 pub(crate) mod aligned;
 pub(crate) mod bytes;
 pub mod dcd;
+mod each_set;
 pub(crate) mod exp;
 pub mod gram;
 pub mod halves;

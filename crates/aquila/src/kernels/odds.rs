@@ -3,6 +3,7 @@
 //! Columns are on their own but for one product, which is made in eight streams: every set makes the same of it.
 
 use super::Isa;
+use super::each_set::for_each_set;
 use super::exp::exp;
 
 /// Most that a message, or a label's bias, multiplies odds by.
@@ -13,35 +14,6 @@ pub(crate) const FAR: f32 = 1e12;
 pub(crate) fn chance(odds: f32) -> f32 {
     let odds = if odds < FAR * FAR { odds } else { FAR * FAR };
     odds / (1.0 + odds)
-}
-
-macro_rules! for_each_set {
-    ($(#[$doc:meta])* $name:ident => $plain:ident, $avx512:ident, $avx2:ident ($($arg:ident: $of:ty),*)) => {
-        $(#[$doc])*
-        pub(crate) fn $name(isa: Isa, $($arg: $of),*) {
-            match isa {
-                // SAFETY: the instruction set was detected.
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 if isa.runs_here() => unsafe { $avx512($($arg),*) },
-                // SAFETY: as above.
-                #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 if isa.runs_here() => unsafe { $avx2($($arg),*) },
-                _ => $plain($($arg),*),
-            }
-        }
-
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-        fn $avx512($($arg: $of),*) {
-            $plain($($arg),*);
-        }
-
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2")]
-        fn $avx2($($arg: $of),*) {
-            $plain($($arg),*);
-        }
-    };
 }
 
 for_each_set! {

@@ -3,30 +3,11 @@
 //! Every set adds in the same order, or in the same sixteen streams, so that the sums are the same everywhere.
 
 use super::Isa;
+use super::each_set::for_each_set;
 
-/// Adds to each column of `sums` its products with column `at`, over the table's rows.
-pub(crate) fn add_products(isa: Isa, table: &[f32], at: usize, sums: &mut [f32]) {
-    match isa {
-        // SAFETY: the instruction set was detected.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if isa.runs_here() => unsafe { add_products_avx512(table, at, sums) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if isa.runs_here() => unsafe { add_products_avx2(table, at, sums) },
-        _ => add_products_of(table, at, sums),
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-fn add_products_avx512(table: &[f32], at: usize, sums: &mut [f32]) {
-    add_products_of(table, at, sums);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn add_products_avx2(table: &[f32], at: usize, sums: &mut [f32]) {
-    add_products_of(table, at, sums);
+for_each_set! {
+    /// Adds to each column of `sums` its products with column `at`, over the table's rows.
+    add_products => add_products_of, add_products_avx512, add_products_avx2 (table: &[f32], at: usize, sums: &mut [f32])
 }
 
 #[inline(always)]
@@ -49,29 +30,9 @@ fn add_products_of(table: &[f32], at: usize, sums: &mut [f32]) {
     }
 }
 
-/// The product of each row of the table with `with`.
-pub(crate) fn products(isa: Isa, table: &[f32], with: &[f32], out: &mut [f32]) {
-    match isa {
-        // SAFETY: the instruction set was detected.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if isa.runs_here() => unsafe { products_avx512(table, with, out) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if isa.runs_here() => unsafe { products_avx2(table, with, out) },
-        _ => products_of(table, with, out),
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-fn products_avx512(table: &[f32], with: &[f32], out: &mut [f32]) {
-    products_of(table, with, out);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn products_avx2(table: &[f32], with: &[f32], out: &mut [f32]) {
-    products_of(table, with, out);
+for_each_set! {
+    /// The product of each row of the table with `with`.
+    products => products_of, products_avx512, products_avx2 (table: &[f32], with: &[f32], out: &mut [f32])
 }
 
 #[inline(always)]
@@ -99,32 +60,12 @@ fn products_of(table: &[f32], with: &[f32], out: &mut [f32]) {
     }
 }
 
-/// Adds rows of the table, each times its value.
-///
-/// # Panics
-/// If the table has no such row.
-pub(crate) fn add_rows(isa: Isa, table: &[f32], (rows, values): (&[u32], &[f32]), sums: &mut [f32]) {
-    match isa {
-        // SAFETY: the instruction set was detected.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 if isa.runs_here() => unsafe { add_rows_avx512(table, rows, values, sums) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if isa.runs_here() => unsafe { add_rows_avx2(table, rows, values, sums) },
-        _ => add_rows_of(table, rows, values, sums),
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2")]
-fn add_rows_avx512(table: &[f32], rows: &[u32], values: &[f32], sums: &mut [f32]) {
-    add_rows_of(table, rows, values, sums);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn add_rows_avx2(table: &[f32], rows: &[u32], values: &[f32], sums: &mut [f32]) {
-    add_rows_of(table, rows, values, sums);
+for_each_set! {
+    /// Adds rows of the table, each times its value.
+    ///
+    /// # Panics
+    /// If the table has no such row.
+    add_rows => add_rows_of, add_rows_avx512, add_rows_avx2 (table: &[f32], rows: &[u32], values: &[f32], sums: &mut [f32])
 }
 
 #[inline(always)]
@@ -187,7 +128,7 @@ mod tests {
                 .collect();
             for isa in Isa::available() {
                 let mut sums = before.clone();
-                add_rows(isa, &table, (&rows, &values), &mut sums);
+                add_rows(isa, &table, &rows, &values, &mut sums);
                 assert_eq!(sums, want, "{n} columns, {isa:?}");
             }
         }

@@ -128,7 +128,8 @@ impl Points {
         scores: &mut [f32],
     ) {
         for (row, scores) in rows.clone().zip(scores.chunks_exact_mut(k)) {
-            tables::add_rows(self.isa, &sums[..self.cols * k], self.row(row), scores);
+            let (idx, val) = self.row(row);
+            tables::add_rows(self.isa, &sums[..self.cols * k], idx, val, scores);
         }
         if !abreast.is_empty() {
             self.dense.add_scores(self.isa, &self.labels[rows], abreast, k, scores);
