@@ -1,17 +1,12 @@
 import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AquilaError, XLinear } from 'aquila-xmc'
-import { beforeAll, describe, expect, it } from 'vitest'
-import { expectError, folder, learned, type Problem } from './helpers.js'
+import { describe, expect, it } from 'vitest'
+import { expectError, folder, learned } from './helpers.js'
 
 const dir = folder()
 const place = (name: string) => join(dir, name)
-let data: Problem
-let model: XLinear
-
-beforeAll(async () => {
-  ;({ data, model } = await learned())
-})
+const { data, model } = await learned()
 
 describe('saving and opening', () => {
   it('gives the same answers, from a file and from bytes', async () => {

@@ -1,13 +1,8 @@
 import { trainGroupsParameters, trainParameters, XLinear } from 'aquila-xmc'
-import { beforeAll, describe, expect, it } from 'vitest'
-import { expectError, learned, matrix, type Problem } from './helpers.js'
+import { describe, expect, it } from 'vitest'
+import { expectError, learned, matrix } from './helpers.js'
 
-let data: Problem
-let model: XLinear
-
-beforeAll(async () => {
-  ;({ data, model } = await learned())
-})
+const { data, model } = await learned()
 
 describe('options', () => {
   const endless: Record<string, unknown> = {}

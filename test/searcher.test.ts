@@ -1,16 +1,11 @@
 import { join } from 'node:path'
 import { XLinear } from 'aquila-xmc'
-import { beforeAll, describe, expect, it } from 'vitest'
-import { expectError, folder, learned, type Problem } from './helpers.js'
+import { describe, expect, it } from 'vitest'
+import { expectError, folder, learned } from './helpers.js'
 
 const dir = folder()
 const place = (name: string) => join(dir, name)
-let data: Problem
-let model: XLinear
-
-beforeAll(async () => {
-  ;({ data, model } = await learned())
-})
+const { data, model } = await learned()
 
 describe('single queries', () => {
   it('answer as batches do', async () => {

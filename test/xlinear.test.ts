@@ -11,17 +11,12 @@ import {
   writeNpz,
   XLinear,
 } from 'aquila-xmc'
-import { beforeAll, describe, expect, it } from 'vitest'
-import { expectError, folder, learned, matrix, type Problem, problem } from './helpers.js'
+import { describe, expect, it } from 'vitest'
+import { expectError, folder, learned, matrix, problem } from './helpers.js'
 
 const dir = folder()
 const place = (name: string) => join(dir, name)
-let data: Problem
-let model: XLinear
-
-beforeAll(async () => {
-  ;({ data, model } = await learned())
-})
+const { data, model } = await learned()
 
 describe('training and prediction', () => {
   it('finds the labels', async () => {
