@@ -14,9 +14,11 @@ import {
   dealt,
   draw,
   labelCount,
+  leavesOf,
   SHAPE,
   separated,
   topicsOf,
+  underRoot,
   variationOfInformation,
 } from './lib/homonyms.mjs'
 import { markdown, pictures } from './lib/overlap-report.mjs'
@@ -124,12 +126,16 @@ async function measure({ XLinear, evaluate }, { x, y, xt, yt }, options, { seed,
   return { run, tree }
 }
 
-/** As many further slots as the model of two copies has, dealt at random: the control of the paper's A.8. */
-const control = (library, tree, labels, more, seed) => ({
-  labelTree: library.LabelTree.fromJson(
-    JSON.stringify({ ...tree, root: dealt(tree.root, labels, more, stream(seed, 1)) }),
-  ),
-})
+/**
+ * As many further leaves as in the tree of two copies, dealt at random, and the same labels under the root: the control
+ * of the paper's A.8.
+ */
+function control({ LabelTree }, tree, two, labels, seed) {
+  const count = ({ root }) => leavesOf(root).flat().filter(Number.isInteger).length
+  const further = dealt(tree.root, labels, count(two) - count(tree), stream(seed, 1))
+  const root = [...further, ...underRoot(two.root)]
+  return { labelTree: LabelTree.fromJson(JSON.stringify({ ...tree, root })) }
+}
 
 const tell = (what, { precision, seconds, msPerRow }) =>
   say(
@@ -148,14 +154,14 @@ async function byCopies(library, name, matrices, options, add) {
       return found
     }
     // A cap below the number of copies would be the bound, and not the copies.
-    const overlap = (copies, update = true) => ({ copies, update, leafCap: Math.max(leafCap, copies) })
+    const overlap = (copies, more) => ({ overlap: { copies, leafCap: Math.max(leafCap, copies), ...more } })
     const plain = await one('1', {})
     for (let copies = 2; copies <= options.copies; copies++) {
-      const { run } = await one(String(copies), { overlap: overlap(copies) })
+      const { tree } = await one(String(copies), overlap(copies))
       if (copies > 2) continue
-      await one('2, no update', { overlap: overlap(2, false) })
-      const more = run.slots - plain.run.slots
-      await one('2, at random', control(library, plain.tree, matrices.y.cols, more, seed))
+      await one('2, none at the root', overlap(2, { rootCap: 0 }))
+      await one('2, no update', overlap(2, { update: false }))
+      await one('2, at random', control(library, plain.tree, tree, matrices.y.cols, seed))
     }
   }
 }
@@ -192,7 +198,8 @@ async function byFusing(library, name, matrices, options, add) {
  */
 async function variation({ Csr, LabelTree, XLinear }, shape, { train, test }, tree, { seed, threads }) {
   const first = shape.topics * shape.single
-  const { root: parts, was } = clones(tree.root)
+  const leaves = tree.root.some(Array.isArray) ? tree.root.filter(Array.isArray) : tree.root
+  const { root: parts, was } = clones(leaves)
   const slots = Array.from({ length: labelCount(shape) }, () => [])
   for (const [slot, label] of was.entries()) slots[label].push(slot)
   const split = (y, keep) => {
@@ -234,6 +241,7 @@ async function byMeaning(library, shape, options, add) {
       String(copies),
       { overlap: { copies, leafCap: Math.max(2, copies) } },
     ]),
+    ['2, none at the root', { overlap: { copies: 2, rootCap: 0 } }],
     ['2, no update', { overlap: { copies: 2, update: false } }],
     ...['average', 'max', 'sum'].map((merge) => [`2, ${merge}`, { overlap: { copies: 2, merge } }]),
   ]
@@ -254,8 +262,7 @@ async function byMeaning(library, shape, options, add) {
     const found = new Map()
     for (const [variant, more] of variants) found.set(variant, await one(variant, more))
     const [plain, two] = [found.get('1'), found.get('2')]
-    const more = two.run.slots - plain.run.slots
-    await one('2, at random', control(library, plain.tree, labelCount(shape), more, seed))
+    await one('2, at random', control(library, plain.tree, two.tree, labelCount(shape), seed))
     for (const matrix of Object.values(matrices)) matrix.close()
   }
 }

@@ -13,6 +13,7 @@ import {
   SHAPE,
   separated,
   topicsOf,
+  underRoot,
   variationOfInformation,
 } from '../bench/lib/homonyms.mjs'
 import { markdown, pictures } from '../bench/lib/overlap-report.mjs'
@@ -125,8 +126,11 @@ describe('homonyms', () => {
     ]
     expect(separated(tree, shape, meant)).toBe(1)
     expect(leavesOf(tree).length).toBe(5)
-    // Leaves and nodes under one node.
-    expect(leavesOf([1, [2, 3], [[4], 5]])).toEqual([[1, [2, 3], [[4], 5]], [2, 3], [[4], 5], [4]])
+    // Leaves and nodes under one node; labels under the root are in no leaf, unless it is the only one.
+    const deep = [1, [2, 3], [[4], 5]]
+    expect([leavesOf(deep), underRoot(deep)]).toEqual([[[2, 3], [[4], 5], [4]], [1]])
+    expect([leavesOf([1, 2]), underRoot([1, 2])]).toEqual([[[1, 2]], []])
+    expect(separated([...tree, 9], shape, meant)).toBe(1)
   })
 
   it('become labels by slot, and slots are dealt at random', () => {
@@ -298,9 +302,9 @@ describe('the command', () => {
     expect(text).not.toContain(dir)
     const { sets, homonyms } = JSON.parse(text)
     const [{ copies, fused }] = sets
-    const variants = ['1', '2', '2, no update', '2, at random']
+    const variants = ['1', '2', '2, none at the root', '2, no update', '2, at random']
     expect(copies.map(({ variant }: { variant: string }) => variant)).toEqual(variants)
-    expect(copies[3].slots).toBe(copies[1].slots)
+    expect(copies[4].slots).toBe(copies[1].slots)
     expect(fused.length).toBe(9)
     const [{ runs }, { meanings }] = homonyms
     expect(meanings).toBe(3)

@@ -165,9 +165,11 @@ describe('overlap', () => {
   it('hangs labels under further leaves, tells how many, and predicts each label once', async () => {
     const seen: Progress[] = []
     const model = await XLinear.train(x, y, options, { onProgress: (p) => seen.push({ ...p }) })
-    const { slots, several, labels, params } = model.info
+    const { slots, several, atRoot, labels, layers, params } = model.info
     expect(several).toBeGreaterThan(0)
-    expect(slots).toBe(labels + several)
+    // As many of the most frequent labels under the root as it has nodes.
+    expect(layers[0]).toBe(2 * atRoot)
+    expect(slots).toBe(labels + several + atRoot)
     expect(params['overlap.merge']).toBe('all')
     expect(model.report?.seconds.overlap).toBeGreaterThan(0)
     for (const { done, total } of seen) expect(done).toBeLessThanOrEqual(total)
@@ -175,7 +177,9 @@ describe('overlap', () => {
     const top = await model.predict(x, { k: 10 })
     for (let i = 0; i < top.rows; i++) expect(new Set(top.row(i).labels).size).toBe(top.row(i).labels.length)
     const again = await XLinear.train(x, y, { labelTree: LabelTree.fromJson(model.tree().toJson()) })
-    expect(again.info.several).toBe(several)
+    expect([again.info.several, again.info.atRoot]).toEqual([several, atRoot])
+    const none = await XLinear.train(x, y, { ...options, overlap: { ...overlap, rootCap: 0 } })
+    expect(none.info.atRoot).toBe(0)
   })
 
   it('is off by default, to the byte', async () => {
@@ -240,7 +244,9 @@ describe('overlap', () => {
     const set = sets.flatMap((value) => ['--set', value])
     const trained = await cli('train', '--x', xs, '--y', ys, '--out', out, ...set)
     expect([trained.code, trained.stderr]).toEqual([0, expect.stringMatching(/overlap: done/)])
-    expect((await cli('inspect', out)).stdout).toMatch(/^labels +40 in \d+ slots, \d+ in several leaves/m)
+    expect((await cli('inspect', out)).stdout).toMatch(
+      /^labels +40 in \d+ slots, \d+ in several leaves, \d+ under the root as well$/m,
+    )
 
     const root = Array.from({ length: 40 }, (_, label) => label)
     for (const [tree, message] of [

@@ -104,8 +104,10 @@ export interface ModelInfo {
   labels: number
   /** Number of slots: at least one for each label. */
   slots: number
-  /** Number of labels with more than one slot. */
+  /** Number of labels under more than one leaf. */
   several: number
+  /** Number of labels with a slot under the root beside their leaves. */
+  atRoot: number
   /** Columns of each layer, root first. */
   layers: number[]
   /** Number of stored weights. */

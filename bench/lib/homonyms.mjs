@@ -48,12 +48,21 @@ export function draw(Csr, shape, meant, count, next) {
   return { x: labelsOf(Csr, x, words), y: labelsOf(Csr, y, labelCount(shape)), topicOf }
 }
 
-/** The leaves of a tree as JSON: arrays of labels, which may be changed in place. */
-export function leavesOf(node) {
-  const below = node.filter(Array.isArray)
-  const own = below.length < node.length ? [node] : []
-  return [...own, ...below.flatMap(leavesOf)]
+/**
+ * The leaves of a tree as JSON: arrays of labels, which may be changed in place. The root is none, unless it has no nodes.
+ */
+export function leavesOf(root) {
+  const withLabels = (node) => {
+    const below = node.filter(Array.isArray)
+    const own = below.length < node.length ? [node] : []
+    return [...own, ...below.flatMap(withLabels)]
+  }
+  const below = root.filter(Array.isArray)
+  return below.length > 0 ? below.flatMap(withLabels) : [root]
 }
+
+/** The labels under the root, where it has nodes beside them. */
+export const underRoot = (root) => (root.some(Array.isArray) ? root.filter((c) => !Array.isArray(c)) : [])
 
 /** How many homonyms have leaves of all their topics; the topic of a leaf is that of most of its labels of one meaning. */
 export function separated(root, shape, meant) {
@@ -79,7 +88,7 @@ export function clones(root) {
   return { root: walk(root), was }
 }
 
-/** The tree with `more` further slots, dealt at random. */
+/** The tree with `more` further slots, dealt to its leaves at random. */
 export function dealt(root, labels, more, next) {
   const copy = structuredClone(root)
   const leaves = leavesOf(copy)

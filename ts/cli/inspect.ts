@@ -26,10 +26,11 @@ function summary(path: string, model: XLinear, options: Options): void {
   const verified = options.verify ? { verified: true } : {}
   const dense = info.denseFeatures ? `, the last ${info.denseFeatures} dense` : ''
   const several = info.several ? `, ${info.several} in several leaves` : ''
+  const atRoot = info.atRoot ? `, ${info.atRoot} under the root as well` : ''
   print(options.json, { ...info, labelNames: names, featureNames: words, ...verified }, [
     ['file', `${path}, ${size(info.bytes)}, format version ${info.version}`],
     ['features', `${info.features}${dense}${words ? ', named' : ''}`],
-    ['labels', `${info.labels} in ${info.slots} slots${several}${names ? ', named' : ''}`],
+    ['labels', `${info.labels} in ${info.slots} slots${several}${atRoot}${names ? ', named' : ''}`],
     ['tree', `${info.layers.join(' > ')} columns`],
     ['weights', String(info.weights)],
     ['seed', String(info.seed)],

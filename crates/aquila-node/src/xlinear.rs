@@ -31,8 +31,10 @@ pub struct Info {
     pub labels: u32,
     /// Number of slots.
     pub slots: u32,
-    /// Number of labels with more than one slot.
+    /// Number of labels under more than one leaf.
     pub several: u32,
+    /// Number of labels with a slot under the root beside their leaves.
+    pub at_root: u32,
     /// Columns of each layer, root layer first.
     pub layers: Vec<u32>,
     /// Number of stored weights.
@@ -209,6 +211,7 @@ impl ModelHandle {
             labels: info.labels as u32,
             slots: info.slots as u32,
             several: info.several as u32,
+            at_root: info.at_root as u32,
             layers: info.layers.iter().map(|c| *c as u32).collect(),
             weights: info.weights as f64,
             bytes: info.bytes as f64,

@@ -166,7 +166,7 @@ fn leaves_that_are_found_beat_as_many_dealt_at_random() {
         let data = Data { y, m: rows.iter().map(go).collect(), leaves };
         let leaves_of = Leaves::of(&own);
         let (labels_rows, reached) = (data.y.transpose(), data.reached());
-        let bounds = Bounds { copies: 2, cap: 10, min_score: 0.0 };
+        let bounds = Bounds { copies: 2, cap: 10, min_score: 0.0, settled: &[] };
         let ours = capped(&leaves_of, &labels_rows, &reached, bounds, &control()).unwrap();
         let star = most_counted(&leaves_of, &labels_rows, &reached, 2, &control()).unwrap();
         let slots = |c: &Assignment| c.iter().map(Vec::len).sum::<usize>();
@@ -184,14 +184,16 @@ fn leaves_that_are_found_beat_as_many_dealt_at_random() {
 }
 
 /// The capped form by its words: all wishes in one sorted list.
-fn naive(data: &Data, own: &[Vec<u32>], bounds: Bounds) -> Assignment {
+fn naive(data: &Data, own: &[Vec<u32>], bounds: Bounds<'_>) -> Assignment {
     let mut wishes = Vec::new();
     for l in 0..data.y.cols() {
         let rows = (0..data.m.len()).filter(|i| data.has(*i, l)).count();
         for (c, own) in own.iter().enumerate() {
             let (n, s, r) = data.counts(l, c);
-            if n > 0 && s >= bounds.min_score * rows as f64 && !own.contains(&(l as u32)) {
-                wishes.push((r, n, l as u32, c));
+            let label = l as u32;
+            let may = !own.contains(&label) && !bounds.settled.contains(&label);
+            if n > 0 && s >= bounds.min_score * rows as f64 && may {
+                wishes.push((r, n, label, c));
             }
         }
     }
@@ -215,10 +217,12 @@ fn the_capped_form_is_the_sorted_list_of_all_wishes() {
         let beam = (1 + rng.below(12)).min(leaves);
         let data = data(&mut rng, 40, labels, leaves, beam);
         let mean = labels.div_ceil(leaves);
+        let settled: Vec<u32> = (0..labels as u32).filter(|_| seed % 3 == 0 && rng.below(4) == 0).collect();
         let bounds = Bounds {
             copies: 1 + rng.below(4),
             cap: mean * (1 + rng.below(3)) + rng.below(2),
             min_score: [0.0, 0.1, 0.4][rng.below(3)],
+            settled: &settled,
         };
         let leaves = Leaves::of(&tree);
         let rows = data.y.transpose();
@@ -256,7 +260,7 @@ fn ties_go_to_the_lower_label_and_leaf() {
     let both: &[(u32, f32)] = &[(2, 0.5), (1, 0.5)];
     let reached = Reached::new(3, [both, both, &[]].into_iter());
     let leaves = Leaves::of(&tree);
-    let bounds = Bounds { copies: 2, cap: 2, min_score: 0.0 };
+    let bounds = Bounds { copies: 2, cap: 2, min_score: 0.0, settled: &[] };
     let ours = capped(&leaves, &y.transpose(), &reached, bounds, &control()).unwrap();
     assert_eq!(ours, [vec![0, 1], vec![2, 0], vec![2, 1]]);
 }
@@ -277,7 +281,7 @@ fn labels_under_the_root_and_labels_without_rows_stay_where_they_are() {
     assert_eq!((leaves.count(), leaves.at_root(0), leaves.at_root(1)), (2, true, false));
     let all: &[(u32, f32)] = &[(0, 1.0), (1, 1.0)];
     let reached = Reached::new(2, [all, all].into_iter());
-    let bounds = Bounds { copies: 9, cap: 9, min_score: 0.0 };
+    let bounds = Bounds { copies: 9, cap: 9, min_score: 0.0, settled: &[] };
     let ours = capped(&leaves, &y.transpose(), &reached, bounds, &control()).unwrap();
     assert_eq!(ours, [vec![1, 3, 2], vec![2, 1]]);
     assert_eq!(

@@ -26,6 +26,14 @@ fn slots(tree: &LabelTree) -> Vec<usize> {
     slots
 }
 
+/// The labels under the root, ascending.
+fn at_root(tree: &LabelTree) -> Vec<u32> {
+    let root = tree.layers()[0].labels.iter().copied();
+    let mut labels: Vec<u32> = root.filter(|l| (*l as usize) < tree.labels()).collect();
+    labels.sort_unstable();
+    labels
+}
+
 /// The labels under each parent of the last layer.
 fn leaves(tree: &LabelTree) -> Vec<Vec<u32>> {
     let last = tree.layers().last().unwrap();
@@ -85,9 +93,12 @@ fn labels_keep_their_leaf_and_get_others_within_bounds_for_any_number_of_threads
         let of = slots(&tree);
         assert!(of.iter().any(|n| *n > 1), "nobody has a second leaf: {p:?}");
         assert!(of.iter().all(|n| (1..=copies as usize + 1).contains(n)));
+        let under_root = at_root(&tree);
+        assert_eq!(under_root.is_empty(), cap == 0.0 || !update, "{p:?}");
         if cap > 0.0 {
             let most = (cap as f64 * 60.0 / plain.len() as f64).ceil() as usize;
-            assert!(of.iter().all(|n| *n <= copies as usize));
+            let leaves_of = |l: usize| of[l] - usize::from(under_root.contains(&(l as u32)));
+            assert!((0..60).all(|l| leaves_of(l) <= copies as usize));
             for (own, now) in plain.iter().zip(leaves(&tree)) {
                 assert!(now.starts_with(own) && now.len() <= most.max(own.len()), "{own:?} {now:?}");
             }
@@ -110,6 +121,52 @@ fn further_labels_open_no_further_chunk() {
     let model = learn(&x, &y, &p, TrainInputs::default(), 2);
     let sizes: Vec<usize> = leaves(&model.tree().unwrap()).iter().map(Vec::len).collect();
     assert_eq!(sizes, [128, 128]);
+}
+
+#[test]
+fn the_most_frequent_labels_hang_under_the_root_too() {
+    let (x, y) = separable(4, 400, 60);
+    let mut counts = vec![0usize; 60];
+    y.iter_rows().for_each(|r| r.indices.iter().for_each(|l| counts[*l as usize] += 1));
+    let mut by_count: Vec<u32> = (0..60).collect();
+    by_count.sort_by_key(|l| (std::cmp::Reverse(counts[*l as usize]), *l));
+    let plain = learn(&x, &y, &params(1), TrainInputs::default(), 1).tree().unwrap();
+    assert!(at_root(&plain).is_empty());
+    let nodes = plain.layers()[0].columns();
+    for (cap, most) in [(0.0, 0), (0.5, nodes.div_ceil(2)), (1.0, nodes), (1e6, 60)] {
+        let mut p = params(2);
+        p.overlap.root_cap = cap;
+        p.overlap.rounds = 2;
+        let model = learn(&x, &y, &p, TrainInputs::default(), 2);
+        let tree = model.tree().unwrap();
+        let mut want = by_count[..most].to_vec();
+        want.sort_unstable();
+        assert_eq!(at_root(&tree), want);
+        // Slots under the root are no leaves, and no reason to call a label one of several leaves.
+        let further = slots(&tree).iter().sum::<usize>() - 60 - most;
+        assert_eq!(model.info().several, further);
+        assert_eq!(model.info().at_root, most);
+        for meanings in model.meanings(&want, 0, &Control::default()).unwrap() {
+            assert!(meanings.leaves.iter().all(|leaf| leaf.layer > 0), "{meanings:?}");
+        }
+    }
+}
+
+#[test]
+fn a_label_whose_rows_would_crowd_a_leaf_gets_a_slot_under_the_root_instead() {
+    // Label 0 is in every row, wherever its other labels lead; leaves hold up to 8 labels.
+    let (x, y) = separable(12, 400, 60);
+    let rows: Vec<Vec<(u32, f32)>> =
+        y.iter_rows().map(|r| [(0, 1.0)].into_iter().chain(r.iter().filter(|e| e.0 > 0)).collect()).collect();
+    let y = csr(60, &rows);
+    let tree = |cap| {
+        let mut p = params(2);
+        (p.overlap.root_cap, p.overlap.min_score, p.overlap.leaf_cap) = (cap, 0.0, 3.0);
+        learn(&x, &y, &p, TrainInputs::default(), 2).tree().unwrap()
+    };
+    let (without, with) = (tree(0.0), tree(1.0));
+    assert_eq!((slots(&without)[0], at_root(&without)), (2, vec![]));
+    assert_eq!((slots(&with)[0], at_root(&with).contains(&0)), (2, true));
 }
 
 #[test]
@@ -147,7 +204,7 @@ fn trees_with_no_choice_stay_as_they_are() {
     (p.overlap.min_score, p.overlap.leaf_cap) = (0.0, 1000.0);
     let tree = learn(&x, &y, &p, TrainInputs::default(), 2).tree().unwrap();
     let most = leaves(&tree).len();
-    assert!(slots(&tree).iter().all(|n| *n <= most), "{most}");
+    assert!(slots(&tree).iter().all(|n| *n <= most + 1), "{most}");
 }
 
 #[test]
@@ -168,7 +225,7 @@ fn trees_of_any_shape_and_all_kinds_of_negatives_are_served() {
         let model = learn(&x, &y, &p, inputs.clone(), 2);
         let now = model.tree().unwrap();
         for (before, after) in slots(&tree).iter().zip(slots(&now)) {
-            assert!(after >= *before && after <= (*before).max(3));
+            assert!(after >= *before && after <= (*before).max(3) + 1);
         }
         assert_eq!(LabelTree::from_json(&now.to_json()).unwrap(), now);
         assert!(model.as_bytes() == learn(&x, &y, &p, inputs, 3).as_bytes());
@@ -186,6 +243,7 @@ fn labels_without_rows_keep_their_one_leaf() {
     let tree = learn(&x, &y, &p, TrainInputs::default(), 2).tree().unwrap();
     let of = slots(&tree);
     assert!((0..20).step_by(5).all(|l| of[l] == 1), "{of:?}");
+    assert!(at_root(&tree).iter().all(|l| l % 5 > 0));
     assert!(of.iter().any(|n| *n > 1));
 }
 
@@ -205,4 +263,7 @@ fn bad_parameters_are_named() {
     p.overlap.leaf_cap = 2.0;
     p.overlap.min_score = f32::NAN;
     assert!(refuse(&p).contains("overlap.minScore"));
+    p.overlap.min_score = 0.1;
+    p.overlap.root_cap = -1.0;
+    assert!(refuse(&p).contains("overlap.rootCap"));
 }

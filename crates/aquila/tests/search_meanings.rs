@@ -22,6 +22,18 @@ fn way(made: &Made, mut t: usize, mut column: usize) -> Vec<(usize, usize)> {
     way
 }
 
+/// The slots of a label that are leaves: not one under the root beside others.
+fn leaves_of(made: &Made, label: u32) -> Vec<(usize, usize)> {
+    let mut slots = Vec::new();
+    for (t, layer) in made.tree.layers().iter().enumerate() {
+        slots.extend((0..layer.columns()).filter(|c| layer.labels[*c] == label).map(|c| (t, c)));
+    }
+    if slots.iter().any(|s| s.0 > 0) {
+        slots.retain(|s| s.0 > 0);
+    }
+    slots
+}
+
 /// The sum of the weights on the way to a slot, where it is not the way to all slots.
 fn way_to(made: &Made, slots: &[(usize, usize)], i: usize) -> HashMap<u32, f32> {
     let ways: Vec<_> = slots.iter().map(|(t, c)| way(made, *t, *c)).collect();
@@ -73,10 +85,7 @@ fn features_lead_as_in_a_naive_reading_of_the_weights() {
         assert_eq!(found.len(), labels.len());
         for (label, Meanings { label: of, leaves }) in labels.iter().zip(&found) {
             assert_eq!(label, of);
-            let mut slots = Vec::new();
-            for (t, layer) in made.tree.layers().iter().enumerate() {
-                slots.extend((0..layer.columns()).filter(|c| layer.labels[*c] == *label).map(|c| (t, c)));
-            }
+            let slots = leaves_of(&made, *label);
             several += usize::from(slots.len() > 1);
             let own: Vec<_> = slots.iter().map(|(t, c)| &made.columns[*t][*c].1).collect();
             assert_eq!(leaves.len(), slots.len());
@@ -111,12 +120,14 @@ fn features_lead_as_in_a_naive_reading_of_the_weights() {
 fn labels_of_several_leaves_are_all_and_only_those() {
     for plan in plans().into_iter().filter(|p| p.labels < 1000) {
         let made = make(&plan, 1);
-        let mut slots = vec![0; plan.labels];
-        let all = made.tree.layers().iter().flat_map(|l| &l.labels).filter(|l| **l != NODE);
-        all.for_each(|l| slots[*l as usize] += 1);
-        let want: Vec<u32> = (0..plan.labels as u32).filter(|l| slots[*l as usize] > 1).collect();
+        let labels = 0..plan.labels as u32;
+        let want: Vec<u32> = labels.clone().filter(|l| leaves_of(&made, *l).len() > 1).collect();
         assert_eq!(made.model.several_labels(), want, "{}", plan.name);
-        assert_eq!(made.model.info().several, want.len());
+        let info = made.model.info();
+        assert_eq!(info.several, want.len());
+        let root = &made.tree.layers()[0].labels;
+        let beside = |l: &u32| root.contains(l) && leaves_of(&made, *l)[0].0 > 0;
+        assert_eq!(info.at_root, labels.filter(beside).count(), "{}", plan.name);
     }
 }
 

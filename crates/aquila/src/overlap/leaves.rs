@@ -7,7 +7,7 @@ use crate::tree::{LabelTree, NODE, TreeLayer};
 const NONE: u32 = u32::MAX;
 
 /// The leaves of a tree, numbered from the top: all nodes with slots but the root. Every row is at the root, so that a
-/// label there is always reached and needs no further leaf. No label is hung there: a slot of the root learns from all rows.
+/// label there is always reached and needs no further leaf.
 #[derive(Debug, Clone)]
 pub struct Leaves<'a> {
     tree: &'a LabelTree,

@@ -22,6 +22,7 @@
 //!   which the beam had room left for one that belongs there; a sum of scores sees none but the rows that are sure of
 //!   their leaf. No leaf is granted where the mean score is below a least one.
 //! - Ties go by count (in the paper's form by score), then to the lower label and leaf.
+//! - The most frequent labels get a slot under the root as well, where they learn from all rows ([`UnderRoot`]).
 //! - A label is not cloned: it has several slots in one tree, which training, search and files know.
 //!
 //! ## Cost
@@ -31,7 +32,9 @@
 mod counts;
 mod leaves;
 mod project;
+mod root;
 
 pub use counts::{Reached, Wish};
 pub use leaves::Leaves;
 pub use project::{Assignment, Bounds, capped, most_counted};
+pub use root::UnderRoot;

@@ -65,13 +65,15 @@ pub fn most_counted(
 
 /// Bounds of the capped form.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct Bounds<'a> {
     /// Most leaves of a label.
     pub copies: usize,
     /// Most labels that further ones may fill a leaf to.
     pub cap: usize,
     /// Least mean score of a label's rows at a further leaf.
     pub min_score: f64,
+    /// Labels that get no further leaf, ascending.
+    pub settled: &'a [u32],
 }
 
 /// The capped form: every label keeps its leaves; further ones are granted wish by wish, the best first, while label
@@ -80,14 +82,15 @@ pub fn capped(
     leaves: &Leaves<'_>,
     rows: &Csr,
     reached: &Reached,
-    bounds: Bounds,
+    bounds: Bounds<'_>,
     control: &Control,
 ) -> Result<Assignment> {
     let own = leaves.by_label();
     // The next wishes of a label after one of its own, the best last.
     let next = |label: u32, wishes: &mut Vec<Wish>, after: Option<&Wish>| -> Vec<Wish> {
         let own = &own[label as usize];
-        if leaves.at_root(label) || own.len() >= bounds.copies {
+        let enough = leaves.at_root(label) || own.len() >= bounds.copies;
+        if enough || bounds.settled.binary_search(&label).is_ok() {
             return Vec::new();
         }
         let present = rows.row(label as usize).values.iter().filter(|v| **v != 0.0).count();

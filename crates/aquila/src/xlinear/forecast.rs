@@ -142,13 +142,20 @@ impl Sizes {
             _ => f64::from(overlap.copies),
         }
         .min(leaves);
+        // And the most frequent labels have slots under the root.
+        let under_root = match overlap.copies {
+            1 => 0.0,
+            _ => (f64::from(overlap.root_cap) * f64::from(tree.arity).min(leaves)).min(labels),
+        };
+        let slots = copies * labels + under_root;
         let sparse = d - block;
-        let mut weights = copies * (labels * sparse).min(self.support * spread);
+        let of_root = (under_root * sparse).min(self.support);
+        let mut weights = (copies * (labels * sparse).min(self.support * spread)) + of_root;
         if solver.max_weights > 0 {
-            weights = weights.min((copies * labels + leaves) * f64::from(solver.max_weights));
+            weights = weights.min((slots + leaves) * f64::from(solver.max_weights));
         }
         // Every column has all dense weights.
-        let panels = (copies * labels + 2.0 * leaves) * (block + 32.0) * width;
+        let panels = (slots + 2.0 * leaves) * (block + 32.0) * width;
         let blocks = weights * (3.0 + width) + panels;
         // Of a node of all rows: its features with their columns, and what each row has in all lanes.
         let (entries, used) = (self.entries, sparse.min(self.entries));
@@ -165,8 +172,13 @@ impl Sizes {
             Negatives::Siblings if copies == 1.0 => 0.0,
             _ => 24.0 * n * f64::from(solver.matcher_beam).min(leaves),
         };
-        let learning =
-            matrices + scaled + lists + 24.0 * pairs * layers * copies + worker * threads + blocks + matcher;
+        let learning = matrices
+            + scaled
+            + lists
+            + 24.0 * pairs * (layers * copies + under_root.min(1.0))
+            + worker * threads
+            + blocks
+            + matcher;
         let laying =
             matrices + lists + blocks + panels + 2.0 * weights * (1.5 + width) + 2.0 * weights + 12.0 * d;
         Stages { building, splitting, learning, laying }

@@ -8,6 +8,8 @@
 //! A feature that speaks against a leaf where the ways to the label's leaves part, by the sum of its weights from there
 //! on, is left out. Rows of a label are positive at all of its leaves, so in each the words of its other meanings tell it
 //! from its neighbours as well: among fruit whatever rings is an apple. But what rings is hardly ever sent there.
+//!
+//! A slot under the root, beside a label's leaves, is no meaning: it tells the label from all others.
 
 use super::Model;
 use super::search::{Column, Sum, Weights};
@@ -92,12 +94,12 @@ impl Model {
                 features: Vec::new(),
             }
         };
-        Meanings { label, leaves: self.slots_of().of(label).iter().map(leaf).collect() }
+        Meanings { label, leaves: self.slots_of().leaves(label).iter().map(leaf).collect() }
     }
 
     /// Fills in the features.
     fn tell(&self, found: &mut [Meanings], most: usize, control: &Control) -> Result<()> {
-        let slots = |label: u32| self.slots_of().of(label);
+        let slots = |label: u32| self.slots_of().leaves(label);
         // Labels share leaves: each way is read once.
         let ways: Vec<Vec<Sum>> = found.iter().map(|m| self.ways(slots(m.label))).collect();
         let mut sums: Vec<Sum> = ways.iter().flatten().cloned().collect();

@@ -69,8 +69,10 @@ pub struct ModelInfo {
     pub labels: usize,
     /// Number of slots: leaves' columns, at least one a label.
     pub slots: usize,
-    /// Number of labels with more than one slot.
+    /// Number of labels under more than one leaf.
     pub several: usize,
+    /// Number of labels with a slot under the root beside their leaves.
+    pub at_root: usize,
     /// Columns of each layer, root layer first.
     pub layers: Vec<usize>,
     /// Number of stored weights.
@@ -161,6 +163,7 @@ impl Model {
             labels: self.labels,
             slots: self.slots,
             several: if self.one_slot() { 0 } else { self.slots_of().several().count() },
+            at_root: if self.one_slot() { 0 } else { self.slots_of().beside_root() },
             layers: self.shape.layers.iter().map(|l| l.columns).collect(),
             weights: self.weights,
             bytes: self.bytes.len() as u64,

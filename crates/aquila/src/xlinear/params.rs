@@ -184,6 +184,9 @@ crate::params! {
         /// Least mean score that the layers above must give a label's rows at a further leaf: below, it is not worth its
         /// cost.
         pub min_score: f32 = 0.1, "overlap.minScore", Kind::Number { min: 0.0, max: 1.0 };
+        /// Most labels that hang under the root as well, where they learn from all rows: the most frequent, so many for each
+        /// node under the root. 0, and the paper's forms (overlap.leafCap 0 or overlap.update false), hang none.
+        pub root_cap: f32 = 1.0, "overlap.rootCap", Kind::Number { min: 0.0, max: 1e6 };
     }
 }
 

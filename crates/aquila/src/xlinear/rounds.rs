@@ -5,6 +5,8 @@
 //! not ranks, in a few passes over the rows: on `debian-related` that takes a tenth off the whole training and
 //! a tenth of a point of P@1, none of P@5. What the last round changed is learned by whoever asked. In the paper's "no" form
 //! (`overlap.update` off) no new matcher follows: the first one is learned in full and handed on.
+//!
+//! Labels under the root come last: they are no part of a matcher.
 
 use super::OverlapParams;
 use super::block::Block;
@@ -12,7 +14,7 @@ use super::layout::CHUNK;
 use super::learn::Learner;
 use crate::control::Progress;
 use crate::error::Result;
-use crate::overlap::{Bounds, Leaves, Reached, capped, most_counted};
+use crate::overlap::{Bounds, Leaves, Reached, UnderRoot, capped, most_counted};
 use crate::tree::{LabelTree, NODE};
 
 /// Most passes of the solver in a matcher that only counts.
@@ -22,17 +24,29 @@ const PASSES: u32 = 3;
 ///
 /// With fewer than two leaves there is no choice, and the tree comes back as it was.
 pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree, Vec<Block>)> {
-    let OverlapParams { copies, rounds, update, leaf_cap, min_score, .. } = learner.params().overlap;
+    let OverlapParams { copies, rounds, update, leaf_cap, min_score, root_cap, .. } =
+        learner.params().overlap;
     let leaves = Leaves::of(&tree);
     let Some(last) = leaves.layers().last().filter(|_| leaves.count() > 1) else {
         return Ok((tree, Vec::new()));
     };
     let labels_rows = learner.y.transpose();
     let mean = tree.labels() as f64 / leaves.count() as f64;
+    let cap = room((f64::from(leaf_cap) * mean).ceil() as usize);
+    let under_root = if leaf_cap == 0.0 || !update {
+        UnderRoot::default()
+    } else {
+        let rows_of = |l| labels_rows.row(l).values.iter().filter(|v| **v != 0.0).count();
+        let counts: Vec<usize> = (0..tree.labels()).map(rows_of).collect();
+        let nodes = tree.layers()[0].labels.iter().filter(|l| **l == NODE).count();
+        let most = (f64::from(root_cap) * nodes as f64).round() as usize;
+        UnderRoot::choose(&tree, &counts, learner.x.rows(), cap, most)
+    };
     let bounds = Bounds {
         copies: copies as usize,
-        cap: room((f64::from(leaf_cap) * mean).ceil() as usize),
+        cap,
         min_score: f64::from(min_score),
+        settled: &under_root.settled,
     };
     let mut solver = learner.params().solver.clone();
     if update {
@@ -77,7 +91,7 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
             break;
         }
     }
-    Ok((now, Vec::new()))
+    Ok((under_root.hang(now)?, Vec::new()))
 }
 
 /// Most labels that further ones may fill a leaf to, of so many wanted: beyond one chunk whole ones alone, for a search

@@ -44,6 +44,8 @@ pub struct Plan {
     pub early: f32,
     /// Further slots of labels that have one already.
     pub copies: usize,
+    /// Labels that have a slot under the root too.
+    pub at_root: usize,
     /// The chance of a (feature, column) weight.
     pub density: f32,
     /// Every so many-th feature is rare; 0: none.
@@ -66,6 +68,7 @@ impl Plan {
             inner: inner.to_vec(),
             early: 0.0,
             copies: 0,
+            at_root: 0,
             density: 0.2,
             rare: 0,
             untrained: 0.0,
@@ -99,6 +102,28 @@ pub fn plans() -> Vec<Plan> {
             ..base("mixed depth, several slots, average", 300, &[(5, 9), (10, 20)])
         },
         Plan { copies: 400, untrained: 0.3, ..base("several slots, some untrained", 400, &[(20, 20)]) },
+        // Slots under the root beside those of the leaves; the root in one chunk, in several, with few in the head.
+        Plan { copies: 500, at_root: 30, ..base("several slots and the root's", 400, &[(20, 20)]) },
+        Plan {
+            copies: 500,
+            at_root: 40,
+            untrained: 0.2,
+            merge: Merge::Sum,
+            ..base("several slots and the root's, sum, deep", 400, &[(4, 4), (5, 6)])
+        },
+        Plan {
+            copies: 300,
+            at_root: 300,
+            merge: Merge::Max,
+            ..base("all labels under the root too, max", 300, &[(12, 12)])
+        },
+        Plan { at_root: 200, dense: 20, ..base("one leaf and the root, dense block", 500, &[(100, 100)]) },
+        Plan {
+            at_root: 60,
+            early: 0.2,
+            merge: Merge::Average,
+            ..base("mixed depth and the root's, average", 300, &[(5, 9), (6, 9), (3, 4)])
+        },
         Plan { untrained: 0.4, ..base("untrained columns", 300, &[(20, 20)]) },
         Plan { features: 60, density: 0.02, ..base("pages", 9000, &[(60, 60), (80, 100)]) },
         Plan { features: 40, density: 0.3, ..base("full pages", 9000, &[(60, 60), (80, 100)]) },
@@ -180,6 +205,17 @@ fn tree(plan: &Plan, rng: &mut Rng) -> LabelTree {
         starts.push(starts.last().unwrap() + leaf.len() as u32);
     }
     layers.push(TreeLayer { starts, labels: leaves.concat() });
+    if plan.at_root > 0 {
+        // Between its nodes and after them.
+        let root = &mut layers[0].labels;
+        for i in 0..plan.at_root {
+            let label = (i * 7 % plan.labels) as u32;
+            if !root.contains(&label) {
+                root.insert(rng.below(root.len() + 1), label);
+            }
+        }
+        layers[0].starts = vec![0, layers[0].labels.len() as u32];
+    }
     LabelTree::new(plan.labels, layers).unwrap()
 }
 

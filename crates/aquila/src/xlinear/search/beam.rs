@@ -85,22 +85,24 @@ impl Model {
         s.edge = LOWEST;
         let (beam, k) = (params.beam as usize, params.k as usize);
         self.add_head(s);
-        let several = self.several(params);
+        let ring = self.several(params);
+        s.root.clear();
         for t in 0..self.shape.layers.len() {
             self.expand(s, t, allowed);
             if s.active.is_empty() {
                 break;
             }
             s.nodes.clear();
-            let several = several.filter(|_| s.active.len() <= MOST_ACTIVE);
+            // Merging needs all slots of the layer at once.
+            let several = ring.filter(|ring| ring.layer == t && s.active.len() <= MOST_ACTIVE);
             self.each_pass(s, t, |model, s, active| {
                 let shape = &model.shape.layers[t];
                 let slots = shape.nodes < shape.columns;
-                // A threshold is for one kind of column, and merging needs all slots.
+                // A threshold is for one kind of column.
                 let best = match (shape.mixed(), slots) {
                     (true, _) => usize::MAX,
                     (false, true) if model.one_slot() => k,
-                    (false, true) => several.map_or(usize::MAX, |most| k.saturating_mul(most)),
+                    (false, true) => several.map_or(usize::MAX, |ring| k.saturating_mul(ring.most)),
                     (false, false) => beam,
                 };
                 let mut maxima = Maxima::new(best);
@@ -115,9 +117,12 @@ impl Model {
                     select::keys(s.isa, params.scores.link(), a.key, sums, width, of_chunk, &mut maxima);
                 }
                 let threshold = maxima.threshold(s.isa, best);
-                if slots && several.is_some() {
+                if let Some(ring) = several {
                     let merging = model.merging(params, s.edge);
-                    return model.take_several(s, t, active, merging, (threshold, k));
+                    return model.take_several(s, ring, active, merging, (threshold, k));
+                }
+                if let Some(ring) = ring.filter(|ring| t == 0 && ring.root > 0) {
+                    model.keep_root(s, ring, active);
                 }
                 s.reached.clear();
                 let keys = &s.sums[..active.len() * stride];

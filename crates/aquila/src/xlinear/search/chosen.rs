@@ -21,26 +21,67 @@ pub(in crate::xlinear) struct SlotsOf {
     slots: Vec<(u32, u32)>,
     /// The most slots of a label.
     pub most: usize,
-    /// For each column of the one layer that holds all slots the next one of its label, around to the first again;
-    /// empty where slots stand in several layers, or no label has several.
-    pub ring: Vec<u32>,
+    /// Where labels have several slots, and all stand in one layer, or in one and under the root.
+    pub ring: Option<Ring>,
+}
+
+/// The way from each slot of a label to the others.
+#[derive(Debug)]
+pub(in crate::xlinear) struct Ring {
+    /// The layer of the slots that are not under the root.
+    pub layer: usize,
+    /// Its columns.
+    columns: u32,
+    /// Columns under the root, where labels have slots there too: they are numbered on from `columns`.
+    pub root: usize,
+    /// For each column the next one of its label, around to the first again.
+    next: Vec<u32>,
+    /// The most slots of a label in `layer`.
+    pub most: usize,
 }
 
 impl SlotsOf {
-    /// The labels with more than one slot.
+    /// The labels with more than one leaf.
     pub fn several(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..).zip(self.begins.windows(2)).filter(|(_, w)| w[1] - w[0] > 1).map(|(label, _)| label)
+        let labels = 0..self.begins.len() as u32 - 1;
+        labels.filter(|label| self.leaves(*label).len() > 1)
     }
 
-    /// The layers and columns of a label's slots; none of a label that a damaged table makes up.
+    /// How many labels have a slot under the root beside their leaves.
+    pub fn beside_root(&self) -> usize {
+        let labels = 0..self.begins.len() as u32 - 1;
+        labels.filter(|label| self.leaves(*label).len() < self.of(*label).len()).count()
+    }
+
+    /// The layers and columns of a label's slots, from the root down; none of a label that a damaged table makes up.
     pub fn of(&self, label: u32) -> &[(u32, u32)] {
         let span = self.begins.get(label as usize..).and_then(|b| b.first_chunk::<2>());
         span.map_or(&[], |[from, to]| &self.slots[*from as usize..*to as usize])
     }
 
+    /// Those of its leaves: without the one under the root, unless it has no other.
+    pub fn leaves(&self, label: u32) -> &[(u32, u32)] {
+        match self.of(label) {
+            [(0, _), leaves @ ..] if !leaves.is_empty() => leaves,
+            all => all,
+        }
+    }
+}
+
+impl Ring {
+    /// The number of a column under the root.
+    pub fn under_root(&self, column: usize) -> u32 {
+        self.columns + column as u32
+    }
+
+    /// The column under the root that has this number.
+    pub fn of_root(&self, column: u32) -> Option<usize> {
+        column.checked_sub(self.columns).map(|c| c as usize)
+    }
+
     /// The other columns of the label that has this one.
     pub fn others(&self, column: u32) -> impl Iterator<Item = u32> + '_ {
-        let next = move |at: &u32| Some(self.ring[*at as usize]).filter(|c| *c != column);
+        let next = move |at: &u32| Some(self.next[*at as usize]).filter(|c| *c != column);
         std::iter::successors(next(&column), next)
     }
 }
@@ -69,22 +110,34 @@ impl Model {
                 next[label] += 1;
             });
             let most = begins.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as usize;
-            let mut layers = (0..self.shape.layers.len())
-                .filter(|t| self.shape.layers[*t].nodes < self.shape.layers[*t].columns);
-            let ring = match (layers.next(), layers.next()) {
-                (Some(t), None) if most > 1 => {
-                    let mut ring: Vec<u32> = (0..self.shape.layers[t].columns as u32).collect();
-                    for label in begins.windows(2).map(|w| &slots[w[0] as usize..w[1] as usize]) {
-                        for (slot, next) in label.iter().zip(label.iter().cycle().skip(1)) {
-                            ring[slot.1 as usize] = next.1;
-                        }
-                    }
-                    ring
-                }
-                _ => Vec::new(),
-            };
-            SlotsOf { begins, slots, most, ring }
+            let mut slots_of = SlotsOf { begins, slots, most, ring: None };
+            slots_of.ring = self.ring(&slots_of);
+            slots_of
         })
+    }
+
+    /// The ring of all slots, where labels have several and all stand in one layer, or in one and under the root.
+    fn ring(&self, slots_of: &SlotsOf) -> Option<Ring> {
+        let layers = &self.shape.layers;
+        let mut below = slots_of.slots.iter().map(|slot| slot.0).filter(|t| *t > 0);
+        let layer = below.next()?;
+        if slots_of.most < 2 || below.any(|t| t != layer) {
+            return None;
+        }
+        let root = if slots_of.slots.iter().any(|slot| slot.0 == 0) { layers[0].columns } else { 0 };
+        let layer = layer as usize;
+        let columns = layers[layer].columns as u32;
+        let next = (0..columns + root as u32).collect();
+        let mut ring = Ring { layer, columns, root, next, most: 0 };
+        for label in 0..self.labels as u32 {
+            let slots = slots_of.of(label);
+            let number = |&(t, column): &(u32, u32)| if t == 0 { columns + column } else { column };
+            for (slot, after) in slots.iter().zip(slots.iter().cycle().skip(1)) {
+                ring.next[number(slot) as usize] = number(after);
+            }
+            ring.most = ring.most.max(slots.iter().filter(|s| s.0 > 0).count());
+        }
+        Some(ring)
     }
 
     /// The column of the layer above whose children column `column` of layer `t > 0` is among.

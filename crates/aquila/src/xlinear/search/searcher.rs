@@ -29,6 +29,8 @@ pub struct Searcher {
     pub(super) nodes: Vec<u64>,
     pub(super) found: Vec<u64>,
     pub(super) merge: Slots,
+    /// The keys of the root's columns, where labels have slots there and elsewhere.
+    pub(super) root: Vec<f32>,
     /// The keys of a label's other slots.
     pub(super) others: Vec<f32>,
     /// The key that no node passed over exceeds: the least of a full beam.
@@ -74,6 +76,7 @@ impl Searcher {
             nodes: Vec::new(),
             found: Vec::new(),
             merge: Slots::default(),
+            root: Vec::new(),
             others: Vec::new(),
             edge: LOWEST,
             scratch: Scratch::default(),

@@ -1,0 +1,89 @@
+//! The most frequent labels hang under the root beside their leaves.
+//!
+//! In a leaf a classifier learns from the rows that come there for one label or another; what else it may be asked about
+//! it never saw. A slot under the root learns from all rows and is asked about every row, wherever the beam goes. It
+//! costs one column of all rows, whatever the label, and pays by the label's rows: so the most frequent labels get one,
+//! and the root, which each row passes anyway, grows by no more than a multiple of the nodes that it has.
+//!
+//! A frequent label is dear in a leaf: all of its rows come there, for each of the leaf's labels to learn from. One that
+//! has a slot under the root gets no further leaf where that would cost more than [`DEARER`] such slots.
+
+use crate::error::Result;
+use crate::tree::{LabelTree, NODE, TreeLayer};
+
+/// How many slots under the root a further leaf may cost a label that has one there: a row of the label costs a column
+/// of each of the leaf's labels.
+const DEARER: usize = 8;
+
+/// The labels that hang under the root beside their leaves.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UnderRoot {
+    /// The labels, ascending.
+    pub labels: Vec<u32>,
+    /// Those of them that get no further leaf, ascending.
+    pub settled: Vec<u32>,
+}
+
+impl UnderRoot {
+    /// Chooses up to `most` labels; `counts` are the labels' rows out of `rows`, and `cap` is the most labels of a leaf. Of
+    /// equally frequent labels the lower come first; those without rows, and those there already, never do.
+    pub fn choose(tree: &LabelTree, counts: &[usize], rows: usize, cap: usize, most: usize) -> Self {
+        let mut labels: Vec<u32> = (0u32..).take(counts.len()).filter(|l| counts[*l as usize] > 0).collect();
+        let there = &tree.layers()[0].labels;
+        if there.iter().any(|l| *l != NODE) {
+            labels.retain(|l| !there.contains(l));
+        }
+        labels.sort_by_key(|l| std::cmp::Reverse(counts[*l as usize]));
+        labels.truncate(most);
+        labels.sort_unstable();
+        let dear = |l: &u32| counts[*l as usize].saturating_mul(cap) >= rows.saturating_mul(DEARER);
+        let settled = labels.iter().copied().filter(dear).collect();
+        Self { labels, settled }
+    }
+
+    /// The tree with these labels after the root's other children.
+    pub fn hang(&self, tree: LabelTree) -> Result<LabelTree> {
+        if self.labels.is_empty() {
+            return Ok(tree);
+        }
+        let mut layers: Vec<TreeLayer> = tree.layers().to_vec();
+        let root = &mut layers[0];
+        root.labels.extend(&self.labels);
+        root.starts = vec![0, root.labels.len() as u32];
+        LabelTree::new(tree.labels(), layers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two leaves of labels 0 to 5; label 6 is under the root, and so the second of its children.
+    fn tree() -> LabelTree {
+        let root = TreeLayer { starts: vec![0, 3], labels: vec![NODE, 6, NODE] };
+        let leaves = TreeLayer { starts: vec![0, 3, 6], labels: (0..6).collect() };
+        LabelTree::new(7, vec![root, leaves]).unwrap()
+    }
+
+    #[test]
+    fn the_most_frequent_labels_are_chosen_and_hung_once() {
+        let counts = [5, 0, 9, 5, 80, 5, 99];
+        let choose = |most| UnderRoot::choose(&tree(), &counts, 100, 10, most).labels;
+        assert!(choose(0).is_empty());
+        assert_eq!(choose(3), [0, 2, 4]);
+        // Label 1 has no rows, label 6 is there.
+        assert_eq!(choose(100), [0, 2, 3, 4, 5]);
+        let hung = UnderRoot { labels: vec![2, 4], settled: vec![] }.hang(tree()).unwrap();
+        assert_eq!(hung.layers()[0], TreeLayer { starts: vec![0, 5], labels: vec![NODE, 6, NODE, 2, 4] });
+        assert_eq!(hung.layers()[1], tree().layers()[1]);
+        assert_eq!(UnderRoot::default().hang(tree()).unwrap(), tree());
+    }
+
+    #[test]
+    fn a_label_whose_rows_would_crowd_a_leaf_is_settled() {
+        // 100 rows: of a leaf of 10 labels, 80 rows cost as much as 8 slots under the root.
+        let settled = |count| UnderRoot::choose(&tree(), &[count, 1, 1, 1, 1, 1, 1], 100, 10, 2).settled;
+        assert!(settled(79).is_empty());
+        assert_eq!(settled(80), [0]);
+    }
+}
