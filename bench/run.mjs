@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { bootstrap, root, run } from '../scripts/lib/run.mjs'
 import { command, count, list, optionsOf, Refusal, say } from './lib/command.mjs'
-import { bestOf, compare } from './lib/compare.mjs'
+import { against, bestOf } from './lib/compare.mjs'
 import { busyShare, commit, machine, today } from './lib/machine.mjs'
 import { record } from './lib/record.mjs'
 import { digits, markdown } from './lib/report.mjs'
 import { panelsOf, scatter } from './lib/scatter.mjs'
 import { setsOf } from './lib/sets.mjs'
-import { data, OURS, PEERS, peerVersions, stopAll, turn } from './lib/systems.mjs'
+import { data, OWN, PEERS, peerVersions, stopAll, turn } from './lib/systems.mjs'
 
 const USAGE = `Ours against its peers, turn by turn, on the sets of a folder: NAME.{X,Y}.{trn,tst}.npz.
 
@@ -79,7 +79,7 @@ function commandOf({ sets, peers, rounds, threads, queries }) {
 }
 
 async function write(results, folder, name) {
-  const order = [OURS, ...results.peers.map((peer) => peer.name)]
+  const order = [...results.own, ...results.peers].map(({ name }) => name)
   return record(join(folder, `${results.date}-${name}`), {
     svg: scatter(panelsOf(results), order),
     md: markdown(results, `${results.date}-${name}.svg`),
@@ -108,7 +108,7 @@ async function measure(set, systems, options, onLoad) {
           `${set.name} round ${round + 1} ${name}: ${digits(found.trainSeconds)} s, P@1/3/5 ${p}, ${digits(found.batchMsPerRow)} ms/row, single ${micros} µs`,
         )
       } catch (error) {
-        if (name === OURS) throw error
+        if (name in OWN) throw error
         system.status = 'failed'
         system.reason = error.message
         say(`${set.name} round ${round + 1} ${name}: failed: ${error.message}`)
@@ -117,9 +117,9 @@ async function measure(set, systems, options, onLoad) {
   }
   const all = [...state.values()]
   for (const system of all) if (system.status === 'measured') system.best = bestOf(system.rounds)
-  const ours = all[0].best
-  for (const system of all.slice(1))
-    if (system.best) system.against = compare(ours, system.best, set.testRows)
+  const own = all.filter(({ name }) => name in OWN)
+  for (const system of all)
+    if (system.best && !own.includes(system)) system.against = against(own, system.best, set.testRows)
   return all
 }
 
@@ -139,8 +139,9 @@ async function main() {
   try {
     const theirs = await peerVersions(options.python, folder)
     const peers = options.peers.map((name) => ({ name, ...PEERS[name] }))
+    const own = Object.entries(OWN).map(([name, { note }]) => ({ name, note }))
     const systems = [
-      { name: OURS, status: 'measured' },
+      ...own.map(({ name }) => ({ name, status: 'measured' })),
       ...peers.map((peer) => ({
         name: peer.name,
         status: theirs[peer.package] ? 'measured' : 'not installed',
@@ -158,6 +159,7 @@ async function main() {
       machine: { ...machine(), busiest: 0 },
       versions: { ...(await data('versions')), ...theirs },
       options: { rounds, threads, queries, timeout, ...fixed },
+      own,
       peers,
       sets: [],
     }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { logTicks, ticks } from '../bench/lib/chart.mjs'
-import { bestOf, compare, geometricMean, tolerance } from '../bench/lib/compare.mjs'
+import { against, bestOf, compare, geometricMean, tolerance } from '../bench/lib/compare.mjs'
 import { crowd } from '../bench/lib/crowd.mjs'
 import { curves } from '../bench/lib/curves.mjs'
 import { generate, shape } from '../bench/lib/generator.mjs'
@@ -120,15 +120,27 @@ describe('the comparison', () => {
     expect(worse).toEqual([{ k: 3, points: expect.closeTo(0.3) }])
   })
 
+  it('takes the first of ours whose answers are as good', () => {
+    const own = [60, 61].map((p, i) => ({ name: `${i}`, best: bestOf([round(i + 1, [p, 40, 30])]) }))
+    const by = (p: number) => against(own, bestOf([round(8, [p, 40, 30])]), 5000)
+    expect(by(60)).toMatchObject({ by: '0', ratios: { trainSeconds: 8 } })
+    expect(by(61)).toMatchObject({ by: '1', ratios: { trainSeconds: 4 } })
+    expect(by(62)).toMatchObject({ by: '0', ratios: null, worse: [{ k: 1, points: expect.closeTo(2) }] })
+  })
+
   it('averages ratios geometrically', () => {
     expect(geometricMean([2, 8])).toBeCloseTo(4)
     expect(geometricMean([])).toBeNull()
   })
 })
 
+const own = [
+  { name: 'aquila', status: 'measured', best: bestOf([round(1, [60, 40, 30])]) },
+  { name: 'aquila-2', status: 'measured', best: bestOf([round(2, [60.5, 40, 30])]) },
+]
 const peer = (name: string, seconds: number, p: [number, number, number]) => {
   const best = bestOf([round(seconds, p)])
-  return { name, status: 'measured', best, against: compare(bestOf([round(1, [60, 40, 30])]), best, 6000) }
+  return { name, status: 'measured', best, against: against(own, best, 6000) }
 }
 const results = {
   format: 1,
@@ -145,6 +157,7 @@ const results = {
     pecos: '1',
   },
   options: { rounds: 2, threads: 2, k: 10, beam: 10 },
+  own: own.map(({ name }) => ({ name, note: `${name}'s` })),
   peers: [
     { name: 'pecos', note: 'one' },
     { name: 'omikuji', note: 'two' },
@@ -157,9 +170,9 @@ const results = {
     features: 5,
     labels: 6,
     systems: [
-      { name: 'aquila', status: 'measured', best: bestOf([round(1, [60, 40, 30])]) },
+      ...own,
       peer('pecos', 4 ** (i + 1), [60, 40, 30]),
-      peer('omikuji', 2, [61, 40, 30]),
+      peer('omikuji', 6, i ? [60.5, 40, 30] : [61, 40, 30]),
       { name: 'gone', status: 'not installed' },
     ],
   })),
@@ -172,7 +185,10 @@ describe('the texts', () => {
     expect(text).toContain('| pecos, a | 4.00× | 4.00× | 4.00× | 1.00× | 1.00× |')
     expect(text).toContain('| **pecos, geometric mean of all sets** | 8.00× |')
     expect(text).toContain('| omikuji, a | worse answers: no ratio (P@1 −1.00) | – | – | – | – |')
+    expect(text).toContain('| omikuji, b<&" (aquila-2) | 3.00× |')
+    expect(text).toContain('| **omikuji, geometric mean of 1 of 2 sets** | 3.00× |')
     expect(text).toContain('| gone (not installed) | – |')
+    expect(text).toContain("\n- aquila-2: aquila-2's\n")
     expect(text).not.toContain('other work')
     const busy = { ...results, machine: { ...results.machine, busiest: 0.5 } }
     expect(section(busy)).toContain('up to 50 %')
@@ -213,14 +229,15 @@ describe('the texts', () => {
 })
 
 describe('the picture', () => {
-  const order = ['aquila', ...results.peers.map(({ name }) => name)]
+  const order = [...own, ...results.peers].map(({ name }) => name)
   const panels = panelsOf(results)
 
   it('is well-formed and names every mark', () => {
     const svg = scatter(panels, order)
     expectWellFormed(svg)
     expect(svg).toContain('>b&lt;&amp;&quot;</text>')
-    for (const name of ['aquila', 'pecos', 'omikuji']) expect(svg.split(`>${name}</text>`).length).toBe(3)
+    for (const name of ['aquila', 'aquila-2', 'pecos', 'omikuji'])
+      expect(svg.split(`>${name}</text>`).length).toBe(3)
     expect(svg).not.toMatch(/NaN|Infinity|undefined|>gone</)
     expect(svg).toContain('prefers-color-scheme: dark')
   })
@@ -332,7 +349,8 @@ describe('the command', () => {
     expect(text).not.toContain(dir)
     const { sets } = JSON.parse(text)
     expect(sets[0]).toMatchObject({ name: 'tiny', rows: 981, labels: 1340 })
-    const [ours, pecos] = sets[0].systems
+    const [ours, two, pecos] = sets[0].systems
+    expect(two.best.modelBytes).toBeGreaterThan(ours.best.modelBytes)
     expect(pecos.status).toBe('not installed')
     expect(ours.rounds.length).toBe(1)
     expect(ours.best.precision[1]).toBeGreaterThan(30)

@@ -51,6 +51,12 @@ export function compare(ours, peer, testRows) {
   return { worse, ratios }
 }
 
+/** A peer against the first of ours whose answers are as good as its own, or against the first of all; `by` says which. */
+export function against(own, peer, testRows) {
+  const verdicts = own.map(({ name, best }) => ({ by: name, ...compare(best, peer, testRows) }))
+  return verdicts.find(({ ratios }) => ratios) ?? verdicts[0]
+}
+
 /** The geometric mean; `null` of nothing. */
 export function geometricMean(numbers) {
   if (numbers.length === 0) return null

@@ -2,7 +2,7 @@
 
 import { geometricMean, MEASURES, tolerance } from './compare.mjs'
 import { table } from './record.mjs'
-import { OURS } from './systems.mjs'
+import { OURS, OWN } from './systems.mjs'
 
 const NONE = '–'
 const REFUSED = 'worse answers: no ratio'
@@ -44,7 +44,10 @@ const failed = ({ status, reason }) => `${status}${reason ? `: ${reason.replaceA
 function figures(set) {
   const rows = set.systems.map((system) =>
     system.best
-      ? [system.name === OURS ? `**${OURS}**` : system.name, ...COLUMNS.map(([, cell]) => cell(system.best))]
+      ? [
+          system.name in OWN ? `**${system.name}**` : system.name,
+          ...COLUMNS.map(([, cell]) => cell(system.best)),
+        ]
       : [`${system.name} (${failed(system)})`, ...COLUMNS.map(() => NONE)],
   )
   return table(['', ...COLUMNS.map(([head]) => head)], rows)
@@ -70,7 +73,9 @@ function ratios(sets) {
         .filter(({ name, against }) => name === peer && against)
         .map((system) => [set, system.against]),
     )
-    for (const [set, verdict] of against) rows.push([`${peer}, ${set.name}`, ...ratioCells(verdict)])
+    const standIn = ({ by }) => (by === OURS ? '' : ` (${by})`)
+    for (const [set, verdict] of against)
+      rows.push([`${peer}, ${set.name}${standIn(verdict)}`, ...ratioCells(verdict)])
     const kept = against.filter(([, verdict]) => verdict.ratios)
     if (against.length < 2 || kept.length === 0) continue
     const means = RATIOS.map((name) =>
@@ -107,8 +112,9 @@ function circumstances({ date, machine, commit, versions, options }) {
 }
 
 const RULE =
-  'A ratio says how many times faster or smaller ours is. It is left out where our P@1, P@3 or P@5 is lower than the ' +
-  `peer's by more than ${tolerance(5000)} points (${tolerance(0)} with fewer than 5,000 test rows).`
+  'A ratio says how many times faster or smaller ours is. Where our P@1, P@3 or P@5 is lower than the ' +
+  `peer's by more than ${tolerance(5000)} points (${tolerance(0)} with fewer than 5,000 test rows), \`aquila-2\`, with ` +
+  'two leaves a label, stands in for our defaults, and where its own is lower too, there is no ratio.'
 
 /** A section for the README: ratios first, then each set's figures. `picture` is a path or nothing. */
 export function section(results, picture) {
@@ -121,8 +127,8 @@ export function section(results, picture) {
 
 /** The table that stands beside the results. */
 export function markdown(results, picture) {
-  const notes = results.peers.map(({ name, note }) => `- ${name}: ${note}`)
-  const legend = notes.length > 0 ? `\n\n## Peers\n\n${notes.join('\n')}` : ''
+  const notes = [...results.own, ...results.peers].map(({ name, note }) => `- ${name}: ${note}`)
+  const legend = `\n\n## Systems\n\n${notes.join('\n')}`
   return `# ${OURS} against its peers, ${results.date}\n\n${section(results, picture)}${legend}\n\nCommand: \`${results.command}\`\n`
 }
 

@@ -11,8 +11,14 @@ const cli = join(root, 'dist/cli/main.js')
 const peersScript = fileURLToPath(new URL('../peers.py', import.meta.url))
 const dataScript = fileURLToPath(new URL('./data.mjs', import.meta.url))
 
-/** Our own name in results. */
+/** Our own name in results, that of a training with its defaults. */
 export const OURS = 'aquila'
+
+/** All of ours, by what is set beyond the defaults; the first whose answers are as good is compared with a peer. */
+export const OWN = {
+  [OURS]: { set: [], note: 'its defaults' },
+  'aquila-2': { set: ['overlap.copies=2'], note: 'two leaves a label: `--set overlap.copies=2`' },
+}
 
 /** Peers by the name that `--peers` takes: the package they come from, and what a reader should know of them. */
 export const PEERS = {
@@ -85,13 +91,17 @@ export const aquila = async (args, timeout) =>
   JSON.parse(await call(process.execPath, [cli, ...args.map(String), '--json'], { timeout }))
 
 /** One turn of ours, through the command line. */
-async function turnOfOurs({ name, folder, threads, k, beam, queries, repeat, singleRounds, timeout }) {
+async function turnOfOurs(
+  system,
+  { name, folder, threads, k, beam, queries, repeat, singleRounds, timeout },
+) {
   const [x, y, xt] = ['X.trn', 'Y.trn', 'X.tst'].map((part) => file(folder, name, part))
   const [model, answers] = [join(folder, 'model.aquila'), join(folder, 'answers.npz')]
   const common = ['--model', model, '--x', xt, '--k', k, '--beam', beam, '--threads', threads]
   const start = performance.now()
+  const more = OWN[system].set.flatMap((set) => ['--set', set])
   const trained = await aquila(
-    ['train', '--x', x, '--y', y, '--out', model, '--threads', threads, '--seed', 0],
+    ['train', '--x', x, '--y', y, '--out', model, '--threads', threads, '--seed', 0, ...more],
     timeout,
   )
   const trainProcessSeconds = (performance.now() - start) / 1000
@@ -140,7 +150,7 @@ async function turnOfPeer(system, options) {
 /** One turn of a system on a prepared set: its figures, with the quality that our scorer finds in its answers. */
 export async function turn(system, options) {
   const { measured, model, answers } =
-    system === OURS ? await turnOfOurs(options) : await turnOfPeer(system, options)
+    system in OWN ? await turnOfOurs(system, options) : await turnOfPeer(system, options)
   const quality = await data('score', file(options.folder, options.name, 'Y.tst'), answers, options.k)
   for (const path of [model, answers]) await rm(path, { recursive: true })
   return { ...measured, precision: quality.precision, ndcg: quality.ndcg }
