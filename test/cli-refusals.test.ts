@@ -43,6 +43,7 @@ const refine = ['refine', '--x', x, ...grouped, '--out', no]
 const bad: [string, string[], RegExp][] = [
   ['an unknown verb', ['trian'], /unknown command 'trian'/],
   ['help of an unknown verb', ['help', 'foo'], /^aquila: unknown command 'foo'$/],
+  ['an unknown verb asked for help', ['foo', '--help'], /^aquila: unknown command 'foo'$/],
   ['an unknown option', [...train, '--xx', '1'], /unknown option '--xx'/],
   ['a missing option', ['train', '--x', x, '--y', y], /--out/],
   ['no rows', ['train', '--y', y, '--out', no], /--x, --xmc or --dense/],

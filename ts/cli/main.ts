@@ -55,8 +55,13 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 // Nor does work end because nobody listens to how far it has come.
 process.stderr.on('error', () => {})
 
+// With --help behind it Commander would answer an unknown verb with the whole help: it sees the verb alone.
+const given = process.argv.slice(2)
+const [verb = '-'] = given
+const known = verb.startsWith('-') || program.commands.some((one) => one.name() === verb)
+
 try {
-  await program.parseAsync()
+  await program.parseAsync(known ? given : [verb], { from: 'user' })
 } catch (error) {
   if (!(error instanceof CommanderError)) fail(error)
   // Asked for or not, help has been printed already.
