@@ -36,6 +36,16 @@ fn the_forecast_is_at_least_the_peak_and_not_three_times_it() {
     let mut few = default();
     (few.solver.max_weights, few.model.normalize) = (50, false);
     sets.push(("few weights", texts(6000, 10_000, 2000, 30), few, 2));
+    for (name, copies, cap, labels) in [
+        ("two leaves a label", 2, 1.0, 2000),
+        ("two leaves a label, all labels under the root", 2, 1e6, 300),
+        ("four leaves a label, many labels", 4, 1.0, 8000),
+    ] {
+        let mut overlap = default();
+        (overlap.tree.max_leaf, overlap.overlap.copies) = (20, copies);
+        (overlap.overlap.leaf_cap, overlap.overlap.root_cap) = (4.0, cap);
+        sets.push((name, texts(6000, 10_000, labels, 30), overlap, 2));
+    }
     for (name, labels) in [("a dense block", 2000), ("a dense block, few labels", 100)] {
         let ((x, y), cols) = (texts(6000, 10_000, labels, 30), 300);
         let mut rng = Rng::new(8);

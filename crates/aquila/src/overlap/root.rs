@@ -10,6 +10,7 @@
 
 use crate::error::Result;
 use crate::tree::{LabelTree, NODE, TreeLayer};
+use std::cmp::Reverse;
 
 /// How many slots under the root a further leaf may cost a label that has one there: a row of the label costs a column
 /// of each of the leaf's labels.
@@ -28,14 +29,17 @@ impl UnderRoot {
     /// Chooses up to `most` labels; `counts` are the labels' rows out of `rows`, and `cap` is the most labels of a leaf. Of
     /// equally frequent labels the lower come first; those without rows, and those there already, never do.
     pub fn choose(tree: &LabelTree, counts: &[usize], rows: usize, cap: usize, most: usize) -> Self {
-        let mut labels: Vec<u32> = (0u32..).take(counts.len()).filter(|l| counts[*l as usize] > 0).collect();
-        let there = &tree.layers()[0].labels;
-        if there.iter().any(|l| *l != NODE) {
-            labels.retain(|l| !there.contains(l));
+        let mut may: Vec<bool> = counts.iter().map(|count| *count > 0).collect();
+        for label in tree.layers()[0].labels.iter().filter(|l| **l != NODE) {
+            may[*label as usize] = false;
         }
-        labels.sort_by_key(|l| std::cmp::Reverse(counts[*l as usize]));
-        labels.truncate(most);
-        labels.sort_unstable();
+        let mut labels: Vec<u32> =
+            (0u32..).zip(may).filter(|(_, may)| *may).map(|(label, _)| label).collect();
+        if labels.len() > most {
+            labels.select_nth_unstable_by_key(most, |l| (Reverse(counts[*l as usize]), *l));
+            labels.truncate(most);
+            labels.sort_unstable();
+        }
         let dear = |l: &u32| counts[*l as usize].saturating_mul(cap) >= rows.saturating_mul(DEARER);
         let settled = labels.iter().copied().filter(dear).collect();
         Self { labels, settled }

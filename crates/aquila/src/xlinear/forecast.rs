@@ -143,13 +143,15 @@ impl Sizes {
         }
         .min(leaves);
         // And the most frequent labels have slots under the root.
+        let nodes = if tree.collapse > 0 { leaves } else { leaves.min(f64::from(tree.arity)) };
         let under_root = match overlap.copies {
             1 => 0.0,
-            _ => (f64::from(overlap.root_cap) * f64::from(tree.arity).min(leaves)).min(labels),
+            _ => (f64::from(overlap.root_cap) * nodes).min(labels),
         };
         let slots = copies * labels + under_root;
         let sparse = d - block;
-        let of_root = (under_root * sparse).min(self.support);
+        // What is learned from all rows has the fewest weights: of many features a sixth of the rows' entries, as measured.
+        let of_root = (under_root * sparse).min(0.5 * self.support);
         let mut weights = (copies * (labels * sparse).min(self.support * spread)) + of_root;
         if solver.max_weights > 0 {
             weights = weights.min((slots + leaves) * f64::from(solver.max_weights));
