@@ -61,9 +61,6 @@ export function leavesOf(root) {
   return below.length > 0 ? below.flatMap(withLabels) : [root]
 }
 
-/** The labels under the root, where it has nodes beside them. */
-export const underRoot = (root) => (root.some(Array.isArray) ? root.filter((c) => !Array.isArray(c)) : [])
-
 /** How many homonyms have leaves of all their topics; the topic of a leaf is that of most of its labels of one meaning. */
 export function separated(root, shape, meant) {
   const first = shape.topics * shape.single

@@ -193,7 +193,7 @@ export function markdown(results, base, parts) {
   return `${[
     `# Labels under several leaves, ${date}`,
     inWords(results),
-    `Threads: ${options.threads}; seeds: ${options.seeds}, of fused labels: ${options.fusedSeeds}. Gains are in percentage points against the same seed without overlap, mean ± standard deviation. Beam 10; the time of a prediction is the best of three. Sets of fewer than 2,000 labels have leaves of 16 at most and \`overlap.leafCap\` 4, others the defaults; \`overlap.leafCap\` is at least the number of leaves a label. The most frequent labels have slots under the root as well, but for "2, none at the root" and "2, no update". "2, at random": as many further leaves as with 2 leaves a label, dealt at random.`,
+    `Threads: ${options.threads}; seeds: ${options.seeds}, of fused labels: ${options.fusedSeeds}. Gains are in percentage points against the same seed without overlap, mean ± standard deviation. Beam 10; the time of a prediction is the best of three. Sets of fewer than 2,000 labels have leaves of 16 at most and \`overlap.leafCap\` 4, others the defaults; \`overlap.leafCap\` is at least the number of leaves a label. The most frequent labels have slots under the root as well, but for "2, none at the root", "2, no update" and "2, at random", which has as many further slots as "2, none at the root", dealt at random.`,
     ...parts.map((part) => `![${captions[part]}](${base}${part}.svg)`),
     ...real,
     ...made,
