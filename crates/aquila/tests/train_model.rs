@@ -4,9 +4,11 @@ mod common;
 mod train_support;
 
 use aquila::params::{Params, Value};
+use aquila::tree::NODE;
 use aquila::xlinear::{Negatives, TrainInputs, TrainParams, train};
 use aquila::{Control, Features};
 use common::{Lists, Rng, control, csr, labels_below, lists, random_tree, separable};
+use std::cmp::Reverse;
 use train_support::{learn, params, precision_at_1, small};
 
 #[test]
@@ -77,6 +79,28 @@ fn trees_of_the_user_come_out_again() {
             let p1 = precision_at_1(&model, &x, &y);
             assert!(p1 > 0.95, "seed {seed}: {p1}");
         }
+    }
+}
+
+#[test]
+fn slots_of_our_own_trees_stand_by_their_labels_rows() {
+    let (x, y) = separable(5, 300, 40);
+    let mut counts = [0; 40];
+    y.indices().iter().for_each(|l| counts[*l as usize] += 1);
+    for change in [("tree.split", "balanced"), ("tree.split", "kary"), ("overlap.copies", "2")] {
+        let mut p = small();
+        p.set(change.0, &Value::Text(change.1.into())).unwrap();
+        let tree = learn(&x, &y, &p, TrainInputs::default()).tree().unwrap();
+        let mut rising = 0;
+        for layer in tree.layers() {
+            for parent in 0..layer.parents() {
+                let slots = layer.labels[layer.children(parent)].iter().filter(|l| **l != NODE);
+                let slots: Vec<u32> = slots.copied().collect();
+                assert!(slots.is_sorted_by_key(|l| Reverse(counts[*l as usize])), "{change:?} {slots:?}");
+                rising += slots.windows(2).filter(|w| counts[w[0] as usize] > counts[w[1] as usize]).count();
+            }
+        }
+        assert!(rising > 5, "{change:?}: all labels have as many rows");
     }
 }
 

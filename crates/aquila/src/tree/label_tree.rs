@@ -111,6 +111,20 @@ impl LabelTree {
         )
     }
 
+    /// Orders the slots under each node by a key of their labels, equal ones as they stood; inner nodes stay in place.
+    pub fn sort_slots_by_key<K: Ord>(mut self, key: impl Fn(u32) -> K) -> Self {
+        for layer in &mut self.layers {
+            for p in 0..layer.parents() {
+                let children = layer.children(p);
+                let columns = &mut layer.labels[children];
+                let mut slots: Vec<u32> = columns.iter().copied().filter(|l| *l != NODE).collect();
+                slots.sort_by_key(|l| key(*l));
+                columns.iter_mut().filter(|l| **l != NODE).zip(slots).for_each(|(to, l)| *to = l);
+            }
+        }
+        self
+    }
+
     /// Takes out layers of inner nodes from the top: each time, every inner node under the root goes and its
     /// children hang under the root. Slots already there stay. A tree that has become flat stays as it is.
     ///

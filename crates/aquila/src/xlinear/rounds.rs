@@ -12,6 +12,7 @@ use super::OverlapParams;
 use super::block::Block;
 use super::layout::CHUNK;
 use super::learn::Learner;
+use super::train::rows_by_label;
 use crate::control::Progress;
 use crate::error::Result;
 use crate::overlap::{Bounds, Leaves, Reached, UnderRoot, capped, most_counted};
@@ -36,8 +37,7 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
     let under_root = if leaf_cap == 0.0 || !update {
         UnderRoot::default()
     } else {
-        let rows_of = |l| labels_rows.row(l).values.iter().filter(|v| **v != 0.0).count();
-        let counts: Vec<usize> = (0..tree.labels()).map(rows_of).collect();
+        let counts = rows_by_label(learner.y);
         let nodes = tree.layers()[0].labels.iter().filter(|l| **l == NODE).count();
         let most = (f64::from(root_cap) * nodes as f64).round() as usize;
         UnderRoot::choose(&tree, &counts, learner.x.rows(), cap, most)
