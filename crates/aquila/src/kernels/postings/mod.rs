@@ -30,6 +30,7 @@ mod whole;
 
 use super::Isa;
 pub(crate) use codes::{ByteCodes, CodeKind};
+pub(crate) use walk::NOWHERE;
 
 /// Most columns of a chunk: a child id has seven bits.
 pub(crate) const CHUNK: usize = 128;

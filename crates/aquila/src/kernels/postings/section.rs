@@ -5,7 +5,7 @@
 use super::codes::Codes;
 use super::rows::{Row, Rows};
 use super::walk::{Batch, Steps};
-use super::{FORM_FULL, FORM_PAGES, Layer, PAD, PAGE, group_shift};
+use super::{FORM_PAGES, Layer, PAD, PAGE, group_shift};
 
 /// A hit of a section: in a list the row and the active chunk's number plus 1; in a bitmap 0 and the number.
 #[derive(Debug, Clone, Copy, Default)]
@@ -93,14 +93,31 @@ impl Header {
     }
 }
 
-/// A section of pages: the pages of active chunks are found by their numbers.
+/// A page with active chunks, asked from memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page {
+    /// Where its section begins.
+    place: usize,
+    /// Its number.
+    number: u32,
+    /// Which of the active chunks are its own.
+    from: u32,
+    to: u32,
+    x: f32,
+}
+
+/// Bytes of a page that are asked for: its header, its bitmap and the first of the numbers behind.
+const ASKED: usize = 5 + PAGE / 8 + 64;
+
+/// A section of pages: the pages of active chunks are found by their numbers and asked for. Returns where the next
+/// section begins.
 #[inline(always)]
 pub(super) fn pages<C: Codes, S: Steps<C>>(
     steps: S,
     layer: &Layer<'_>,
     at: usize,
     x: f32,
-    batch: &mut Batch,
+    at_hand: &mut Vec<Page>,
 ) -> Option<usize> {
     let bytes = number(layer.area, at + 1, 4)?;
     let count = number(layer.area, at + 5, 4)?;
@@ -122,24 +139,35 @@ pub(super) fn pages<C: Codes, S: Steps<C>>(
             if entry(middle).0 < page { low = middle + 1 } else { high = middle }
         }
         if low < count && entry(low).0 == page {
-            let first = page as usize * PAGE;
-            let chunks = PAGE.min(layer.chunks.saturating_sub(first));
-            let part = Layer {
-                active: &active[..of_page],
-                first_slot: (layer.active.len() - active.len()) as u32,
-                slots: layer.slots.get(first..)?,
-                chunks,
-                ..*layer
-            };
             let place = at + entry(low).1;
-            if !matches!(layer.area.get(place), None | Some(&0 | &FORM_PAGES | &FORM_FULL)) {
-                let header = Header::read(layer.area, place)?;
-                section::<C, S>(steps, &part, first as u32, PAGE, &header, x, batch);
+            for line in (0..ASKED).step_by(64) {
+                steps.prefetch(layer.area, place + line);
             }
+            let from = (layer.active.len() - active.len()) as u32;
+            at_hand.push(Page { place, number: page, from, to: from + of_page as u32, x });
         }
         active = &active[of_page..];
     }
     Some(end)
+}
+
+impl Page {
+    /// Lists the hits of the page.
+    #[inline(always)]
+    pub fn open<C: Codes, S: Steps<C>>(&self, steps: S, layer: &Layer<'_>, batch: &mut Batch) {
+        let first = self.number as usize * PAGE;
+        let Some(slots) = layer.slots.get(first..) else { return };
+        let part = Layer {
+            active: &layer.active[self.from as usize..self.to as usize],
+            first_slot: self.from,
+            slots,
+            chunks: PAGE.min(layer.chunks.saturating_sub(first)),
+            ..*layer
+        };
+        if let Some(header) = Header::read(layer.area, self.place) {
+            section::<C, S>(steps, &part, first as u32, PAGE, &header, self.x, batch);
+        }
+    }
 }
 
 /// Lists the hits of a section that is not of pages. Returns where the next section begins.
@@ -214,8 +242,10 @@ impl Parsed {
         at_hand: &mut Rows,
     ) {
         let known = known.min(self.n);
-        // Weights of ten rows and of one differ little beside a cache line: two a row is a fair guess.
+        // Rows are counted from the known place on. Weights of ten rows and of one differ little beside a cache line: two
+        // a row is a fair guess of where the wanted one is.
         let guess = known + 2 * rank as usize;
+        steps.prefetch(layer.area, self.at + known);
         steps.prefetch(layer.area, self.at + guess);
         steps.prefetch(layer.area, self.codes + guess * C::BYTES);
         at_hand.push(Row {

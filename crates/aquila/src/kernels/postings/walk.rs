@@ -6,7 +6,7 @@ use super::codes::Codes;
 use super::full::{AT_HAND, Columns, Full, add_full};
 use super::queue::Queue;
 use super::rows::{Rows, add_entries, add_masks};
-use super::section::{Header, Hit, pages, section};
+use super::section::{Header, Hit, Page, pages, section};
 use super::whole::{Whole, add_whole};
 use super::{Cursor, FORM_FULL, FORM_PAGES, Layer, PAGE, Scratch};
 
@@ -18,6 +18,7 @@ pub(super) struct Batch {
     pub masks: Rows,
     pub whole: Vec<Whole>,
     pub full: Vec<Full>,
+    pub pages: Vec<Page>,
 }
 
 impl Scratch {
@@ -29,6 +30,7 @@ impl Scratch {
             self.batch.masks.prepare(active);
             self.batch.whole.reserve(AT_HAND);
             self.batch.full.reserve(AT_HAND);
+            self.batch.pages.reserve(PAGES_AT_HAND + active);
         }
     }
 }
@@ -88,7 +90,10 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
 }
 
 /// Where the cursor of a feature goes whose block is damaged: past every area, with room to add to.
-pub(super) const NOWHERE: usize = usize::MAX / 2;
+pub(crate) const NOWHERE: usize = usize::MAX / 2;
+
+/// Pages at hand before they are opened: asked for one by one, each would be waited for.
+const PAGES_AT_HAND: usize = 16;
 
 /// Features ahead that are asked for while one is worked on.
 pub(super) const AHEAD: usize = 12;
@@ -111,6 +116,7 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
     batch.masks.clear();
     batch.whole.clear();
     batch.full.clear();
+    batch.pages.clear();
     // A bitmap and its bases fill several lines.
     let lines = (layer.chunks.min(PAGE) * 5 / 32 / 64 + 2).min(8);
     for i in 0..cursors.len() {
@@ -125,7 +131,7 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
         cursors[i].at = if form == 0 {
             at + 1
         } else if form == FORM_PAGES {
-            pages::<C, S>(steps, layer, at, x, batch).unwrap_or(NOWHERE)
+            pages::<C, S>(steps, layer, at, x, &mut batch.pages).unwrap_or(NOWHERE)
         } else if form == FORM_FULL {
             match Full::find::<C>(layer, at, x) {
                 Some((full, end)) => {
@@ -137,13 +143,11 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
         } else {
             place(steps, codes, layer, at, x, batch).unwrap_or(NOWHERE)
         };
-        if batch.entries.is_full() {
-            // SAFETY: as the caller's; the rows are of this layer's sections.
-            unsafe { add_entries::<C, S>(steps, layer, &mut batch.entries, queue, sums) };
-        }
-        if batch.masks.is_full() {
+        // SAFETY: as the caller's; the rows are of this layer's sections.
+        unsafe { add_rows::<C, S>(steps, layer, batch, queue, sums) };
+        if batch.pages.len() >= PAGES_AT_HAND {
             // SAFETY: as above.
-            unsafe { add_masks::<C, S>(steps, layer, &mut batch.masks, sums) };
+            unsafe { open_pages::<C, S>(steps, layer, batch, queue, sums) };
         }
         if batch.whole.len() >= AT_HAND {
             // SAFETY: as above.
@@ -156,12 +160,56 @@ pub(super) unsafe fn layer<C: Codes, S: Steps<C>>(
     }
     // SAFETY: as above.
     unsafe {
+        open_pages::<C, S>(steps, layer, batch, queue, sums);
         add_entries::<C, S>(steps, layer, &mut batch.entries, queue, sums);
         add_masks::<C, S>(steps, layer, &mut batch.masks, sums);
         add_whole::<C, S>(steps, layer, &mut batch.whole, sums);
         add_full::<C, S>(steps, layer, &mut batch.full, sums);
     }
     queue.empty(sums);
+}
+
+/// Adds the rows at hand where they are many.
+///
+/// # Safety
+/// As [`layer`]; the rows are of its sections.
+#[inline(always)]
+unsafe fn add_rows<C: Codes, S: Steps<C>>(
+    steps: S,
+    layer: &Layer<'_>,
+    batch: &mut Batch,
+    queue: &mut Queue,
+    sums: &mut [f32],
+) {
+    if batch.entries.is_full() {
+        // SAFETY: as the caller's.
+        unsafe { add_entries::<C, S>(steps, layer, &mut batch.entries, queue, sums) };
+    }
+    if batch.masks.is_full() {
+        // SAFETY: as the caller's.
+        unsafe { add_masks::<C, S>(steps, layer, &mut batch.masks, sums) };
+    }
+}
+
+/// Lists the hits of the pages at hand.
+///
+/// # Safety
+/// As [`add_rows`].
+#[inline(always)]
+unsafe fn open_pages<C: Codes, S: Steps<C>>(
+    steps: S,
+    layer: &Layer<'_>,
+    batch: &mut Batch,
+    queue: &mut Queue,
+    sums: &mut [f32],
+) {
+    for i in 0..batch.pages.len() {
+        let page = batch.pages[i];
+        page.open::<C, S>(steps, layer, batch);
+        // SAFETY: as the caller's.
+        unsafe { add_rows::<C, S>(steps, layer, batch, queue, sums) };
+    }
+    batch.pages.clear();
 }
 
 /// Puts a section that is not of pages at hand. Returns where the next section begins.

@@ -5,7 +5,7 @@ use crate::data::FeatureRow;
 use crate::error::{Result, fail};
 use crate::kernels::bytes::sum_before;
 use crate::kernels::panels::DenseQuery;
-use crate::kernels::postings::{Cursor, HEAD, Scratch};
+use crate::kernels::postings::{Cursor, HEAD, NOWHERE, Scratch};
 use crate::kernels::select::LOWEST;
 use crate::kernels::{Isa, prefetch};
 use crate::xlinear::Model;
@@ -38,6 +38,8 @@ pub struct Searcher {
     pub(super) scratch: Scratch,
     pub(super) before: Vec<Cursor>,
     pub(super) needed: Vec<Vec<u32>>,
+    /// Cursors of large blocks, and their buckets.
+    large: Vec<(usize, usize)>,
     /// The row's dense part.
     pub(super) dense: DenseQuery,
     pub(super) out: Vec<(u32, f32)>,
@@ -82,6 +84,7 @@ impl Searcher {
             scratch: Scratch::default(),
             before: Vec::new(),
             needed: Vec::new(),
+            large: Vec::new(),
             dense: DenseQuery::default(),
             out: Vec::new(),
         }
@@ -106,7 +109,7 @@ impl Searcher {
         self.cursors.reserve(row.len() + tail.len());
         let (sparse, directory) = (model.sparse(), model.directory());
         let block = self.dense.start(model.dense());
-        // Three passes, so that each step's cache misses overlap.
+        // Four passes, so that each step's cache misses overlap.
         for (f, v) in row.iter() {
             if f as usize >= sparse {
                 let Some(value) = block.get_mut(f as usize - sparse) else {
@@ -162,15 +165,21 @@ impl Searcher {
             let size = sizes[feature];
             let at = bucket + BUCKET + sum_before(sizes, feature);
             self.cursors[kept] = Cursor { at, x };
+            prefetch(area, at);
+            prefetch(area, at + 64);
             if size == LARGE {
-                let Some(&distance) = area.get(at..).and_then(|b| b.first_chunk()) else { continue };
-                self.cursors[kept].at = bucket + u32::from_le_bytes(distance) as usize;
+                self.large.push((kept, bucket));
             }
-            prefetch(area, self.cursors[kept].at);
-            prefetch(area, self.cursors[kept].at + 64);
             kept += usize::from(size != 0);
         }
         self.cursors.truncate(kept);
+        for (i, bucket) in self.large.drain(..) {
+            let cursor = &mut self.cursors[i];
+            let distance = area.get(cursor.at..).and_then(|b| b.first_chunk());
+            cursor.at = distance.map_or(NOWHERE, |d| bucket + u32::from_le_bytes(*d) as usize);
+            prefetch(area, cursor.at);
+            prefetch(area, cursor.at + 64);
+        }
         Ok(())
     }
 }
