@@ -9,15 +9,20 @@
 //! that negatives must come from within. So the least probability of a positive falls with [`unity`](super::likeness::unity),
 //! to 0 where that passes [`ALIKE`]: then all candidates are positives, weighing as much as they are likely. With it
 //! falls the power of `γ`, to 1: a label that is uncertain because its group's samples are alike is not noise, and caution
-//! costs rare labels most. In groups that are more alike still, weights come nearer to 1 without an end, as if every
-//! sample had every label of its group: the larger and the more alike groups are, the less is known of a single sample,
-//! and the less labels may differ from the union's.
+//! costs rare labels most. In groups that are more alike still, weights come nearer to 1, and are 1 where unity is, as if
+//! every sample had every label of its group: the larger and the more alike groups are, the less is known of a single
+//! sample, and the less labels may differ from the union's.
 
 use crate::data::Csr;
 use crate::xlinear::{Relevance, TrainParams};
 
 /// Unity from which on all candidates are positives.
 pub(super) const ALIKE: f64 = 0.16;
+
+/// The odds against: falls to 0 at 1 and below it beyond.
+fn odds(unity: f64) -> f64 {
+    1.0 / unity - 1.0
+}
 
 /// How labels are made of probabilities, and learned.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,7 +41,7 @@ impl Lesson {
         let random = (1.0 - unity / ALIKE).max(0.0) as f32;
         Self {
             threshold: threshold * random,
-            power: (ALIKE / unity.max(ALIKE)).powi(2) as f32,
+            power: (odds(unity.max(ALIKE)) / odds(ALIKE)).max(0.0) as f32,
             caution: 1.0 + random,
         }
     }
@@ -88,7 +93,10 @@ mod tests {
         near(learned(0.0), (0.4, 0.5, certain.powi(2)));
         near(learned(ALIKE / 2.0), (0.2, 0.5, certain.powf(1.5)));
         near(learned(ALIKE), (0.0, 0.5, certain));
-        let weight = 0.5f32.powf(0.25);
+        // At twice ALIKE the odds are (1 / .32 - 1) / (1 / .16 - 1) of those at ALIKE.
+        let weight = 0.5f32.powf(2.125 / 5.25);
         near(learned(2.0 * ALIKE), (0.0, weight, (weight * weight + 1.0) / (weight + 1.0)));
+        near(learned(1.0), (0.0, 1.0, 1.0));
+        near(learned(3.0), (0.0, 1.0, 1.0));
     }
 }
