@@ -1,13 +1,17 @@
-// A dense block beside sparse rows, and alone, against the same rows with all columns sparse: both ways are ours.
+// A dense block beside sparse rows, and alone, against the same rows with all columns sparse: both ways are ours, and
+// with a --python that has PECOS its training and answers on those rows, which is how X-Transformer joins them, stand
+// beside them.
 //
 //   node bench/dense.mjs [--features FOLDER --sets A,B] [--cols 384] [--length 0.5]
-//                        [--rounds 3] [--threads 2] [--out FILE.json]
+//                        [--rounds 3] [--threads 2] [--python PROGRAM] [--out FILE.json]
 //
 // Without features it makes a set. Embeddings are made here, of words that stand in the same rows ("random indexing"),
 // and have the length of --length beside sparse rows of length 1. Answers are compared: a P@k that is worse than the
 // sparse way's in the same tree by more than the tolerance ends the run with exit code 1 and no file. (Trees of their
 // own differ, since label vectors keep a block whole, and two trees differ in P@k as two seeds do.)
 
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { root } from '../scripts/lib/run.mjs'
@@ -19,8 +23,9 @@ import { stream } from './lib/random.mjs'
 import { circumstances, record } from './lib/record.mjs'
 import { RANKS, rankScores, score } from './lib/score.mjs'
 import { file, setsOf } from './lib/sets.mjs'
+import { data, peerVersions, turn } from './lib/systems.mjs'
 
-const { Csr, Dense, Features, readNpz, runtime, XLinear } = await built()
+const { Csr, Dense, Features, readNpz, runtime, writeNpz, XLinear } = await built()
 
 const { values: options } = parseArgs({
   options: {
@@ -31,6 +36,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '3' },
     threads: { type: 'string', default: '2' },
     scale: { type: 'string', default: '0.05' },
+    python: { type: 'string' },
     out: { type: 'string', default: join(root, 'bench/results', `${today()}-dense.json`) },
   },
 })
@@ -161,6 +167,35 @@ async function once({ x, y, xt, truth, labelTree: given }) {
   return { result, labelTree }
 }
 
+/** What `work` finds in a folder of its own, which is gone afterwards. */
+async function inFolder(work) {
+  const folder = await mkdtemp(join(tmpdir(), 'aquila-dense-'))
+  try {
+    return await work(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** The best of PECOS's turns on these rows, all of whose columns are sparse. */
+const pecos = ({ x, xt }, y, yt) =>
+  inFolder(async (folder) => {
+    const name = 'entries'
+    for (const [part, matrix] of Object.entries({ 'X.trn': x, 'Y.trn': y, 'X.tst': xt, 'Y.tst': yt }))
+      await writeNpz(file(folder, name, part), matrix, { compressed: false })
+    await data('prepare', folder, name, folder)
+    const { python } = options
+    const fixed = { k: 10, beam: 10, repeat: 3, queries: 500, singleRounds: 3 }
+    let best
+    for (let round = 0; round < rounds; round++) {
+      const found = await turn('pecos', { name, folder, threads, python, ...fixed })
+      const { trainSeconds, modelBytes, precision } = found
+      const [batchUs, singleUs] = [1000 * found.batchMsPerRow, 1000 * found.singleMedianMs]
+      best = least(best, { trainSeconds, batchUs, singleUs, modelBytes, precision })
+    }
+    return best
+  })
+
 async function compare(name, { x, y, xt, yt }) {
   const words = directions(x, cols)
   const [e, et] = [embed(x, words, cols), embed(xt, words, cols)]
@@ -198,6 +233,13 @@ async function compare(name, { x, y, xt, yt }) {
       ratios['beside, at most'] = each((k) => entries[k] / sparse[k])
       ratios['beside, what the block adds'] = each((k) => (entries[k] - sparse[k]) / (ours[k] - sparse[k]))
     }
+    if (options.python !== undefined) {
+      const theirs = await pecos(ways[`${way}, as entries`], y, yt)
+      results[`${way}, PECOS`] = theirs
+      ratios[`${way}, PECOS`] = Object.fromEntries(
+        ['trainSeconds', 'batchUs', 'singleUs'].map((k) => [k, theirs[k] / ours[k]]),
+      )
+    }
     const alike = await once({ ...ways[`${way}, as entries`], y, truth, labelTree: trees[way] })
     entries.precisionInTheSameTree = alike.result.precision
     for (const k of RANKS) {
@@ -234,11 +276,17 @@ function sets() {
   return setNames().map((name) => [name, options.features])
 }
 
+const peers =
+  options.python === undefined ? {} : await inFolder((folder) => peerVersions(options.python, folder))
+if (options.python !== undefined && !peers.pecos) throw new Error(`${options.python} has no PECOS`)
+
 const round = (v) => Number(v.toPrecision(4))
 const sources = options.features === undefined ? `--scale ${size}` : `--features DIR --sets ${setNames()}`
-const told = `node bench/dense.mjs ${sources} --cols ${cols} --length ${length} --rounds ${rounds} --threads ${threads}`
+const told = `node bench/dense.mjs ${sources} --cols ${cols} --length ${length} --rounds ${rounds} --threads ${threads}${options.python === undefined ? '' : ' --python PYTHON'}`
+const made = circumstances(told, runtime)
 const report = {
-  ...circumstances(told, runtime),
+  ...made,
+  versions: { ...made.versions, ...peers },
   busy: await busyShare(),
   cols,
   length,
@@ -248,18 +296,18 @@ const report = {
 }
 for (const [name, from] of sets()) {
   const read = (part) => readNpz(file(from, name, part))
-  const data =
+  const rows =
     typeof from === 'string'
       ? { x: await read('X.trn'), y: await read('Y.trn'), xt: await read('X.tst'), yt: await read('Y.tst') }
       : from
-  const made = await compare(name, data)
-  report.sets.push(made)
+  const set = await compare(name, rows)
+  report.sets.push(set)
   process.stdout.write(`${name}\n`)
-  for (const [way, r] of Object.entries(made.results))
+  for (const [way, r] of Object.entries(set.results))
     process.stdout.write(
-      `  ${way.padEnd(20)} train ${round(r.trainSeconds)} s (layers ${round(r.layers)}), batch ${round(r.batchUs)} us/row, single ${round(r.singleUs)} us, ${round(r.modelBytes / 1e6)} MB, P@k ${RANKS.map((k) => r.precision[k].toFixed(2)).join('/')}\n`,
+      `  ${way.padEnd(20)} train ${round(r.trainSeconds)} s${r.layers ? ` (layers ${round(r.layers)})` : ''}, batch ${round(r.batchUs)} us/row, single ${round(r.singleUs)} us, ${round(r.modelBytes / 1e6)} MB, P@k ${RANKS.map((k) => r.precision[k].toFixed(2)).join('/')}\n`,
     )
-  for (const [way, r] of Object.entries(made.ratios))
+  for (const [way, r] of Object.entries(set.ratios))
     process.stdout.write(
       `  ${way}: ${Object.entries(r)
         .map(([k, v]) => `${k} ${v.toFixed(2)}x`)
