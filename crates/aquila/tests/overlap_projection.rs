@@ -56,7 +56,7 @@ fn data(rng: &mut Rng, rows: usize, labels: usize, leaves: usize, beam: usize) -
 
 impl Data {
     fn reached(&self) -> Reached {
-        Reached::new(self.leaves, self.m.iter().map(Vec::as_slice))
+        Reached::new(self.leaves, self.m.iter().map(|row| row.iter().copied()))
     }
 
     fn has(&self, i: usize, l: usize) -> bool {
@@ -96,6 +96,12 @@ fn the_projection_is_best_among_all_assignments() {
         let tree = tree(labels, leaves);
         let ours = most_counted(&Leaves::of(&tree), &data.y.transpose(), &data.reached(), copies, &control())
             .unwrap();
+        // One of those that are allowed, but that a leaf which would have lost all labels keeps the one it had.
+        for l in 0..labels as u32 {
+            let of =
+                (0..leaves).filter(|c| ours[*c].contains(&l) && (ours[*c].len() > 1 || *c != l as usize));
+            assert!(of.count() <= copies, "seed {seed}: {ours:?}");
+        }
         let ours = data.objective(&ours, false);
         // All ways to put each of three labels under some of three leaves: eight choices each.
         let best = (0..512u32)
@@ -257,12 +263,35 @@ fn ties_go_to_the_lower_label_and_leaf() {
         ],
     )
     .unwrap();
-    let both: &[(u32, f32)] = &[(2, 0.5), (1, 0.5)];
-    let reached = Reached::new(3, [both, both, &[]].into_iter());
+    let both = vec![(2, 0.5), (1, 0.5)];
+    let reached = Reached::new(3, [both.clone(), both, vec![]].into_iter());
     let leaves = Leaves::of(&tree);
     let bounds = Bounds { copies: 2, cap: 2, min_score: 0.0, settled: &[] };
     let ours = capped(&leaves, &y.transpose(), &reached, bounds, &control()).unwrap();
     assert_eq!(ours, [vec![0, 1], vec![2, 0], vec![2, 1]]);
+}
+
+#[test]
+fn ties_of_the_projection_go_by_score_then_to_the_lower_leaf() {
+    // Two rows of label 0 reach leaves 0, 1 and 2, the last with the larger scores; those of label 1 all alike; those of
+    // label 2 reach leaf 1 twice with less than leaf 0 has of one.
+    let y = common::csr(3, &[vec![(0, 1.0)], vec![(0, 1.0)], vec![(1, 1.0)], vec![(2, 1.0)], vec![(2, 1.0)]]);
+    let tree = tree(3, 3);
+    let reached = [
+        vec![(0, 0.5), (1, 0.25), (2, 0.5)],
+        vec![(2, 0.5), (1, 0.25), (0, 0.25)],
+        vec![(2, 0.5), (1, 0.5), (0, 0.5)],
+        vec![(1, 0.25), (0, 1.0)],
+        vec![(1, 0.25)],
+    ];
+    let reached = Reached::new(3, reached.into_iter());
+    let star = |copies| {
+        let leaves = Leaves::of(&tree);
+        most_counted(&leaves, &y.transpose(), &reached, copies, &control()).unwrap()
+    };
+    assert_eq!(star(1), [vec![1], vec![2], vec![0]]);
+    assert_eq!(star(2), [vec![0, 1, 2], vec![1, 2], vec![0]]);
+    assert_eq!(star(3), [vec![0, 1, 2], vec![0, 1, 2], vec![0, 1]]);
 }
 
 #[test]
@@ -279,7 +308,7 @@ fn labels_under_the_root_and_labels_without_rows_stay_where_they_are() {
     .unwrap();
     let leaves = Leaves::of(&tree);
     assert_eq!((leaves.count(), leaves.at_root(0), leaves.at_root(1)), (2, true, false));
-    let all: &[(u32, f32)] = &[(0, 1.0), (1, 1.0)];
+    let all = [(0, 1.0), (1, 1.0)];
     let reached = Reached::new(2, [all, all].into_iter());
     let bounds = Bounds { copies: 9, cap: 9, min_score: 0.0, settled: &[] };
     let ours = capped(&leaves, &y.transpose(), &reached, bounds, &control()).unwrap();

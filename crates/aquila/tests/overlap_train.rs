@@ -1,9 +1,10 @@
 //! Training with labels under several leaves, from rows to predictions.
 
 use aquila::control::Control;
-use aquila::tree::LabelTree;
+use aquila::tree::{LabelTree, NODE};
 use aquila::xlinear::{Model, PredictParams, Scope, TrainInputs, TrainParams, train};
 use aquila::{Csr, ErrorCode, Features};
+use std::sync::{Arc, Mutex};
 
 mod common;
 use common::{Rng, control, csr, random_tree, separable};
@@ -110,6 +111,90 @@ fn labels_keep_their_leaf_and_get_others_within_bounds_for_any_number_of_threads
             row.is_empty() || row.indices.contains(&top.labels[top.indptr[*i]])
         });
         assert!(right.count() * 10 > x.rows() * 9);
+    }
+}
+
+/// A model and the reports of its training, each as stage and total.
+fn watched(x: &Features, y: &Csr, p: &TrainParams) -> (Model, Vec<(&'static str, u64)>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let mut control = control(2, 5);
+    let to = Arc::clone(&told);
+    control.on_progress(move |report| to.lock().unwrap().push((report.stage, report.total)));
+    let (model, _) = train(x, y, p, TrainInputs::default(), &control).unwrap();
+    let told = told.lock().unwrap().clone();
+    (model, told)
+}
+
+#[test]
+fn matchers_learn_no_labels_and_rounds_end_where_nothing_changes() {
+    let (x, y) = separable(4, 400, 60);
+    for leaf_cap in [2.0, 0.0] {
+        let mut p = params(2);
+        (p.overlap.rounds, p.overlap.leaf_cap) = (100, leaf_cap);
+        let (all, told) = watched(&x, &y, &p);
+        let layers = all.tree().unwrap().layers().to_vec();
+        let nodes = |labels: &[u32]| labels.iter().filter(|l| **l == NODE).count() as u64;
+        let upper: u64 = layers.iter().map(|l| nodes(&l.labels)).sum();
+        let of = |stage| told.iter().filter(move |t| t.0 == stage);
+        assert!(of("matcher").count() > 0 && of("matcher").all(|t| t.1 == upper), "{told:?}");
+        // A report when the matcher is learned and one when labels are hung.
+        let rounds = of("overlap").count() as u32 / 2;
+        assert!((2..100).contains(&rounds), "leaf cap {leaf_cap}: {rounds} rounds");
+        // The last one found nothing to change, the one before it did.
+        let mut with = |rounds| {
+            p.overlap.rounds = rounds;
+            learn(&x, &y, &p, TrainInputs::default(), 1).tree().unwrap()
+        };
+        let [last, before, earlier] = [rounds, rounds - 1, rounds - 2].map(|n| with(n.max(1)));
+        assert_eq!((&all.tree().unwrap(), &last), (&before, &before));
+        assert!(rounds == 2 || before != earlier, "leaf cap {leaf_cap}: {rounds} rounds");
+    }
+}
+
+#[test]
+fn without_update_the_upper_layers_stay_those_of_the_first_matcher() {
+    let (x, y) = separable(4, 400, 60);
+    let mut p = params(2);
+    p.overlap.root_cap = 0.0;
+    let upper = |p: &TrainParams| {
+        let model = learn(&x, &y, p, TrainInputs::default(), 2);
+        let last = model.tree().unwrap().layers().len() as u32 - 1;
+        let (all, _) = sections(&model);
+        // The biases, of kind 6, that the solver learned.
+        let own: Vec<_> = all.iter().filter(|s| s.0 == 6 && s.1 < last).map(|s| s.2.to_vec()).collect();
+        (own, model.info().several)
+    };
+    let (plain, _) = upper(&params(1));
+    p.overlap.update = false;
+    let (kept, several) = upper(&p);
+    assert!(several > 0 && !plain.is_empty());
+    p.overlap.update = true;
+    let (updated, _) = upper(&p);
+    assert!(plain == kept && plain != updated);
+}
+
+#[test]
+fn the_papers_form_of_one_copy_moves_labels_to_their_most_counted_leaf() {
+    // Label 0 stands beside 1 to 3, but in some of the rows of 5 and nowhere else.
+    let of = |i: usize| 1 + i as u32 % 7;
+    let x: Vec<Vec<(u32, f32)>> = (0..420).map(|i| vec![(of(i), 1.0), (8, 0.5)]).collect();
+    let also = |i: usize| of(i) == 5 && i.is_multiple_of(3);
+    let y: Vec<Vec<(u32, f32)>> =
+        (0..420).map(|i| also(i).then_some((0, 1.0)).into_iter().chain([(of(i), 1.0)]).collect()).collect();
+    let (x, y) = (Features::from(csr(9, &x)), csr(8, &y));
+    let tree =
+        LabelTree::from_json(r#"{ "aquilaTree": 1, "labels": 8, "root": [[0, 1, 2, 3], [4, 5, 6, 7]] }"#);
+    let inputs = TrainInputs { tree: Some(tree.unwrap()), ..TrainInputs::default() };
+    let mut p = params(1);
+    (p.overlap.leaf_cap, p.solver.matcher_beam) = (0.0, 1);
+    let moved = learn(&x, &y, &p, inputs.clone(), 1);
+    assert!(moved.as_bytes() == learn(&x, &y, &p, inputs.clone(), 3).as_bytes());
+    assert_eq!(leaves(&moved.tree().unwrap()), [vec![1, 2, 3], vec![4, 5, 6, 7, 0]]);
+    // Without update, and with a bound, one copy leaves all where they are.
+    for (leaf_cap, update) in [(0.0, false), (2.0, true)] {
+        (p.overlap.leaf_cap, p.overlap.update) = (leaf_cap, update);
+        let same = learn(&x, &y, &p, inputs.clone(), 2).tree().unwrap();
+        assert_eq!(leaves(&same), [[0, 1, 2, 3], [4, 5, 6, 7]]);
     }
 }
 

@@ -14,12 +14,14 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// From one list of (leaf, score) a row; a row names a leaf once.
-    pub fn new<'a>(width: usize, rows: impl Iterator<Item = &'a [(u32, f32)]>) -> Self {
+    /// From the leaves of each row with their scores; a row names a leaf once.
+    pub fn new<R: IntoIterator<Item = (u32, f32)>>(width: usize, rows: impl Iterator<Item = R>) -> Self {
         let mut reached = Self { indptr: vec![0], width, ..Self::default() };
         for row in rows {
-            reached.leaves.extend(row.iter().map(|r| r.0));
-            reached.scores.extend(row.iter().map(|r| r.1));
+            for (leaf, score) in row {
+                reached.leaves.push(leaf);
+                reached.scores.push(score);
+            }
             reached.indptr.push(reached.leaves.len());
         }
         reached

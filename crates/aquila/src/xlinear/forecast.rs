@@ -144,10 +144,8 @@ impl Sizes {
         .min(leaves);
         // And the most frequent labels have slots under the root.
         let nodes = if tree.collapse > 0 { leaves } else { leaves.min(f64::from(tree.arity)) };
-        let under_root = match overlap.copies {
-            1 => 0.0,
-            _ => (f64::from(overlap.root_cap) * nodes).min(labels),
-        };
+        let hung = overlap.copies > 1 && overlap.leaf_cap > 0.0 && overlap.update;
+        let under_root = if hung { (f64::from(overlap.root_cap) * nodes).min(labels) } else { 0.0 };
         let slots = copies * labels + under_root;
         let sparse = d - block;
         // What is learned from all rows has the fewest weights: of many features a sixth of the rows' entries, as measured.
@@ -171,7 +169,7 @@ impl Sizes {
             + 1.5 * lanes * block
             + if dense > 0.0 { 4.0 * n } else { 0.0 };
         let matcher = match solver.negatives {
-            Negatives::Siblings if copies == 1.0 => 0.0,
+            Negatives::Siblings if !overlap.asked() => 0.0,
             _ => 24.0 * n * f64::from(solver.matcher_beam).min(leaves),
         };
         let learning = matrices

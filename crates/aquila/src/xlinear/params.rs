@@ -167,8 +167,9 @@ crate::choice! {
 crate::params! {
     /// Whether and how labels hang under several leaves.
     pub struct OverlapParams {
-        /// Most leaves of a label, each with weights of its own; 1 leaves every label where the tree has it. 2 nearly
-        /// doubles training, model and prediction; more seldom pays.
+        /// Most leaves of a label, each with weights of its own; 1 leaves every label where the tree has it, but for the
+        /// paper's form with its update (overlap.leafCap 0), which moves it to its most counted leaf. 2 takes up to
+        /// twice the training, model and prediction; more seldom pays.
         pub copies: u32 = 1, "overlap.copies", Kind::Integer { min: 1.0, max: 1000.0 };
         /// Most times that labels are hung anew by where the layers above send their rows; ends early where nothing
         /// changes.
@@ -182,11 +183,18 @@ crate::params! {
         /// of 128. 0 is the paper's form: no bound, and labels leave the leaf they had for more counted ones.
         pub leaf_cap: f32 = 2.0, "overlap.leafCap", Kind::Number { min: 0.0, max: 1000.0 };
         /// Least mean score that the layers above must give a label's rows at a further leaf: below, it is not worth its
-        /// cost.
+        /// cost. The paper's form (overlap.leafCap 0) asks for none.
         pub min_score: f32 = 0.1, "overlap.minScore", Kind::Number { min: 0.0, max: 1.0 };
         /// Most labels that hang under the root as well, where they learn from all rows: the most frequent, so many for each
         /// node under the root. 0, and the paper's forms (overlap.leafCap 0 or overlap.update false), hang none.
         pub root_cap: f32 = 1.0, "overlap.rootCap", Kind::Number { min: 0.0, max: 1e6 };
+    }
+}
+
+impl OverlapParams {
+    /// Whether labels may hang elsewhere than the tree has them.
+    pub fn asked(&self) -> bool {
+        self.copies > 1 || (self.leaf_cap == 0.0 && self.update)
     }
 }
 

@@ -109,19 +109,16 @@ fn reached(
 ) -> Result<Reached> {
     let layers: Vec<_> =
         leaves.layers().map(|t| Ok((t, learner.reached(tree, t, matcher)?))).collect::<Result<_>>()?;
-    let rows: Vec<Vec<(u32, f32)>> = (0..learner.x.rows())
-        .map(|i| {
-            let of = layers.iter().flat_map(|(t, found)| {
-                let span = found.indptr[i]..found.indptr[i + 1];
-                let nodes = found.labels[span.clone()].iter().zip(&found.scores[span]);
-                // A node that was never trained is in the beam for want of others.
-                let trained = nodes.filter(|(_, key)| **key > f32::MIN);
-                trained.filter_map(|(node, key)| Some((leaves.number(*t, *node as usize)?, key.exp())))
-            });
-            of.collect()
+    let rows = (0..learner.x.rows()).map(|i| {
+        layers.iter().flat_map(move |(t, found)| {
+            let span = found.indptr[i]..found.indptr[i + 1];
+            let nodes = found.labels[span.clone()].iter().zip(&found.scores[span]);
+            // A node that was never trained is in the beam for want of others.
+            let trained = nodes.filter(|(_, key)| **key > f32::MIN);
+            trained.filter_map(|(node, key)| Some((leaves.number(*t, *node as usize)?, key.exp())))
         })
-        .collect();
-    Ok(Reached::new(leaves.count(), rows.iter().map(Vec::as_slice)))
+    });
+    Ok(Reached::new(leaves.count(), rows))
 }
 
 #[cfg(test)]

@@ -202,10 +202,8 @@ fn run(
         control,
         since,
     };
-    let (tree, known) = match params.overlap.copies {
-        1 => (tree, Vec::new()),
-        _ => rounds::disentangle(&learner, tree)?,
-    };
+    let (tree, known) =
+        if params.overlap.asked() { rounds::disentangle(&learner, tree)? } else { (tree, Vec::new()) };
     report.overlap = lap();
     let tree = if given { tree } else { by_rows(tree, y) };
     let blocks = learner.layers(&tree, tree.layers().len(), &params.solver, "layers", known)?;
