@@ -99,6 +99,11 @@ const rounded = (value, digits = 4) => Number(value.toFixed(digits))
 /** The time of a prediction is the best of that many. */
 const REPEATS = 3
 
+/** Labels of the largest leaf under this part of a tree; those under the root are in none. */
+const largest = (part, root = true) =>
+  part.filter(Array.isArray).reduce((most, child) => Math.max(most, largest(child, false)), 0) ||
+  (root ? 0 : part.length)
+
 /** Trains and asks once. The tree comes along as JSON: models are not kept. */
 async function measure({ XLinear, evaluate }, { x, y, xt, yt }, options, { seed, threads }) {
   const model = await XLinear.train(x, y, options, { seed, threads })
@@ -117,6 +122,7 @@ async function measure({ XLinear, evaluate }, { x, y, xt, yt }, options, { seed,
     seconds: rounded(model.report.seconds.total),
     msPerRow: rounded(best / xt.rows, 6),
     slots,
+    largestLeaf: largest(tree.root),
     several,
     bytes,
   }
@@ -136,7 +142,7 @@ const tell = (what, { precision, seconds, msPerRow }) =>
     `${what}: P@1/3/5 ${precision.map((v) => v.toFixed(2)).join('/')}, ${seconds.toFixed(2)} s, ${(1000 * msPerRow).toFixed(1)} µs a row`,
   )
 
-/** Real labels: 1 to `copies` leaves; two of them without the update, and dealt at random. */
+/** Real labels: 1 to `copies` leaves; two of them without the update, dealt at random, and as in the paper. */
 async function byCopies(library, name, matrices, options, add) {
   const { tree, leafCap } = settings(matrices.y.cols)
   for (let seed = 0; seed < options.seeds; seed++) {
@@ -158,6 +164,11 @@ async function byCopies(library, name, matrices, options, add) {
       const more = run.slots - plain.run.slots
       await one('2, at random', control(library, plain.tree, matrices.y.cols, more, seed))
     }
+    // The paper's own form: the most counted leaves, whatever they hold, and the mean over those reached.
+    const paper = (copies, update) => ({ overlap: { copies, update, leafCap: 0, merge: 'average' } })
+    await one('paper, 1', paper(1, true))
+    await one('paper, 2', paper(2, true))
+    await one('paper, 2, no update', paper(2, false))
   }
 }
 

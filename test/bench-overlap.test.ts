@@ -206,6 +206,7 @@ describe('the report', () => {
     seconds: p5,
     msPerRow: 0.01,
     slots: 10,
+    largestLeaf: 4,
     several: 0,
     bytes: 1e6,
     ...more,
@@ -301,9 +302,11 @@ describe('the command', () => {
     expect(text).not.toContain(dir)
     const { sets, homonyms } = JSON.parse(text)
     const [{ copies, fused }] = sets
-    const variants = ['1', '2', '2, none at the root', '2, no update', '2, at random']
+    const two = ['2', '2, none at the root', '2, no update', '2, at random']
+    const variants = ['1', ...two, 'paper, 1', 'paper, 2', 'paper, 2, no update']
     expect(copies.map(({ variant }: { variant: string }) => variant)).toEqual(variants)
     expect(copies[4].slots).toBe(copies[2].slots)
+    for (const { slots, largestLeaf } of copies) expect(largestLeaf > 1 && largestLeaf <= slots).toBe(true)
     expect(fused.length).toBe(9)
     const [{ runs }, { meanings }] = homonyms
     expect(meanings).toBe(3)

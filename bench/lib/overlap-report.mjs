@@ -35,6 +35,7 @@ function copiesTable(runs) {
     ...RANKS.map((_, rank) => summary(own.map((run) => run.precision[rank])).mean.toFixed(2)),
     ...RANKS.map((_, rank) => (own === plain ? '' : points(beyond(own, plain, gain(rank)), own))),
     mean(own, 'slots').toFixed(0),
+    mean(own, 'largestLeaf').toFixed(0),
     ...['seconds', 'msPerRow', 'bytes'].map((cost) =>
       own === plain ? '' : `${signed(mean(own, cost) / mean(plain, cost) - 1)}×`,
     ),
@@ -45,6 +46,7 @@ function copiesTable(runs) {
     ...ranks,
     ...ranks.map((name) => `gain ${name}`),
     'slots',
+    'largest leaf',
     'extra training',
     'extra prediction',
     'extra model',
@@ -193,7 +195,7 @@ export function markdown(results, base, parts) {
   return `${[
     `# Labels under several leaves, ${date}`,
     inWords(results),
-    `Threads: ${options.threads}; seeds: ${options.seeds}, of fused labels: ${options.fusedSeeds}. Gains are in percentage points against the same seed without overlap, mean ± standard deviation. Beam 10; the time of a prediction is the best of three. Sets of fewer than 2,000 labels have leaves of 16 at most and \`overlap.leafCap\` 4, others the defaults; \`overlap.leafCap\` is at least the number of leaves a label. The most frequent labels have slots under the root as well, but for "2, none at the root", "2, no update" and "2, at random", which has as many further slots as "2, none at the root", dealt at random.`,
+    `Threads: ${options.threads}; seeds: ${options.seeds}, of fused labels: ${options.fusedSeeds}. Gains are in percentage points against the same seed without overlap, mean ± standard deviation. Beam 10; the time of a prediction is the best of three. Sets of fewer than 2,000 labels have leaves of 16 at most and \`overlap.leafCap\` 4, others the defaults; \`overlap.leafCap\` is at least the number of leaves a label. The most frequent labels have slots under the root as well, but for "2, none at the root", "2, no update" and "2, at random", which has as many further slots as "2, none at the root", dealt at random. "paper" is the paper's own form, its most counted leaves without a bound (\`overlap.leafCap\` 0) and the mean over leaves reached; there one leaf moves labels, too.`,
     ...parts.map((part) => `![${captions[part]}](${base}${part}.svg)`),
     ...real,
     ...made,
