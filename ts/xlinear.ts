@@ -216,7 +216,7 @@ export class XLinear {
    * Learns a model from rows and their labels. An aborted training leaves nothing behind.
    *
    * @param x - Rows × features.
-   * @param y - Rows × labels: a stored entry is a label of the row.
+   * @param y - Rows × labels: an entry other than 0 is a label of the row.
    */
   static async train(
     x: Csr | Features,
@@ -245,7 +245,7 @@ export class XLinear {
    *
    * @param x - Samples × features.
    * @param groups - Which samples stand in which groups. Samples of no group teach nothing.
-   * @param bags - Groups × labels: a stored entry is a label of the group.
+   * @param bags - Groups × labels: an entry other than 0 is a label of the group.
    */
   static async trainGroups(
     x: Csr | Features,
