@@ -16,8 +16,9 @@
 //!
 //! ## Where we differ
 //! - [`capped`], the default: every label keeps the leaf that clustering gave it, and no leaf takes more than a multiple
-//!   of the mean. Without a bound popular labels crowd in wherever many rows go: one leaf of `debian-related` would hold
-//!   a fifth of all labels, at 28 times the work.
+//!   of the mean. Without a bound popular labels crowd in wherever many rows go: with two leaves a label one leaf of
+//!   `debian-related` holds 11,700 of 38,910 labels, and training takes 28 times as long as without overlap
+//!   (`docs/algorithms/overlap.md`).
 //! - There further leaves are granted by the sum of the roots of the rows' scores at the leaf. A count takes a row for
 //!   which the beam had room left for one that belongs there; a sum of scores sees none but the rows that are sure of
 //!   their leaf. No leaf is granted where the mean score is below a least one.
