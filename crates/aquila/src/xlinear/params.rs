@@ -168,8 +168,8 @@ crate::params! {
     /// Whether and how labels hang under several leaves.
     pub struct OverlapParams {
         /// Most leaves of a label, each with weights of its own; 1 leaves every label where the tree has it, but for the
-        /// paper's form with its update (overlap.leafCap 0), which moves it to its most counted leaf. 2 takes up to
-        /// twice the training, model and prediction; more seldom pays.
+        /// paper's form with its update (overlap.leafCap 0), which moves it to its most counted leaf. 2 takes about
+        /// twice the training, and less than twice the prediction; more seldom pays.
         pub copies: u32 = 1, "overlap.copies", Kind::Integer { min: 1.0, max: 1000.0 };
         /// Most times that labels are hung anew by where the layers above send their rows; ends early where nothing
         /// changes.
