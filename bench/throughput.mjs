@@ -23,9 +23,10 @@ const { Csr, readNpz, readXmc, runtime, writeNpz, writeXmc, XLinear } = await bu
 const USAGE = 'node bench/throughput.mjs [--scale 0.05] [--rounds 5] [--threads 1,2] [--out FILE.json]'
 const SEED = 0
 const SEARCH = { k: 10, beam: 10 }
-/** P@1 that the defaults reach on the generated set of a scale; a faster engine must not get there by less. */
-const EXPECTED = { 0.01: 64.1, 0.05: 63.1 }
-const LEEWAY = 0.5
+/** P@1 that the defaults reach on the generated set of a scale, the mean of eight seeds, and how far single seeds were
+ * from it, rounded up; a faster engine must not get there by less. */
+const EXPECTED = { 0.01: 63.3, 0.05: 63.3 }
+const LEEWAY = { 0.01: 1.3, 0.05: 0.5 }
 
 const single = fileURLToPath(new URL('./lib/single.mjs', import.meta.url))
 const problems = []
@@ -99,7 +100,7 @@ async function predicting({ model, xt, yt, scale, rounds, threads }) {
   check(digests.size === 1, 'predictions differ with the number of threads')
   const expected = EXPECTED[scale]
   if (expected !== undefined)
-    check(quality[1] >= expected - LEEWAY, `P@1 is ${quality[1].toFixed(2)} instead of ${expected}`)
+    check(quality[1] >= expected - LEEWAY[scale], `P@1 is ${quality[1].toFixed(2)} instead of ${expected}`)
   return rows
 }
 
