@@ -23,10 +23,11 @@ const { Csr, readNpz, readXmc, runtime, writeNpz, writeXmc, XLinear } = await bu
 const USAGE = 'node bench/throughput.mjs [--scale 0.05] [--rounds 5] [--threads 1,2] [--out FILE.json]'
 const SEED = 0
 const SEARCH = { k: 10, beam: 10 }
-/** P@1 that the defaults reach on the generated set of a scale, the mean of eight seeds, and how far single seeds were
- * from it, rounded up; a faster engine must not get there by less. */
+/** P@1 that the defaults reach on the generated set of a scale, in the mean of so many seeds, for one of them may be 1.2
+ * points from it; a faster engine must not get there by less. */
 const EXPECTED = { 0.01: 63.3, 0.05: 63.3 }
-const LEEWAY = { 0.01: 1.3, 0.05: 0.5 }
+const SEEDS = 8
+const LEEWAY = 0.5
 
 const single = fileURLToPath(new URL('./lib/single.mjs', import.meta.url))
 const problems = []
@@ -84,23 +85,36 @@ async function parsing({ x, y, folder, rounds, threads }) {
   return rows
 }
 
+const precisionOf = (result, yt) => {
+  const table = new Int32Array(yt.rows * SEARCH.k).fill(-1)
+  for (let i = 0; i < yt.rows; i++) table.set(result.row(i).labels, i * SEARCH.k)
+  return score(yt.toArrays(), rankTable(table, SEARCH.k)).precision
+}
+
+/** Models of several seeds are as good as is known of this scale. */
+async function learning({ x, y, xt, yt, scale }) {
+  const expected = EXPECTED[scale]
+  if (expected === undefined) return
+  let sum = 0
+  for (let seed = 0; seed < SEEDS; seed++) {
+    const model = await XLinear.train(x, y, {}, { seed })
+    sum += precisionOf(await model.predict(xt, SEARCH), yt)[1]
+    model.close()
+  }
+  const mean = sum / SEEDS
+  check(mean >= expected - LEEWAY, `P@1 is ${mean.toFixed(2)} in the mean instead of ${expected}`)
+}
+
 /** Predicting a whole matrix: rows a second. The answers must be the same bytes for any number of threads. */
-async function predicting({ model, xt, yt, scale, rounds, threads }) {
+async function predicting({ model, xt, yt, rounds, threads }) {
   const digests = new Set()
   const rows = []
-  let quality
   for (const count of threads) {
     const { ms, result } = await best(rounds, () => model.predict(xt, SEARCH, { threads: count }))
     digests.add(digestOf(result.indptr, result.labels, result.scores))
-    const table = new Int32Array(xt.rows * SEARCH.k).fill(-1)
-    for (let i = 0; i < xt.rows; i++) table.set(result.row(i).labels, i * SEARCH.k)
-    quality = score(yt.toArrays(), rankTable(table, SEARCH.k)).precision
-    rows.push({ threads: count, rowsPerSecond: (1e3 * xt.rows) / ms, precision: quality })
+    rows.push({ threads: count, rowsPerSecond: (1e3 * xt.rows) / ms, precision: precisionOf(result, yt) })
   }
   check(digests.size === 1, 'predictions differ with the number of threads')
-  const expected = EXPECTED[scale]
-  if (expected !== undefined)
-    check(quality[1] >= expected - LEEWAY[scale], `P@1 is ${quality[1].toFixed(2)} instead of ${expected}`)
   return rows
 }
 
@@ -211,7 +225,8 @@ async function main() {
 
     const parse = await parsing({ ...data, folder, rounds, threads })
     const model = await XLinear.open(path)
-    const predict = await predicting({ ...data, model, scale, rounds, threads })
+    const predict = await predicting({ ...data, model, rounds, threads })
+    await learning({ ...data, scale })
     model.close()
     const query = await querying({ path, rowsPath, rounds })
     const open = await opening(models, rounds)
