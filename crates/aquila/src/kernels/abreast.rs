@@ -162,7 +162,8 @@ impl Looks<'_> {
         // SAFETY: the caller vouches for the row, and `lead` checked that each row has a line.
         unsafe {
             let since = &self.since[usize::from(*self.seen.get_unchecked(i))];
-            let [score, pull] = [self.scores, self.pulls].map(|of| V::load(of.as_ptr().add(i * ABREAST)));
+            let score = V::load(self.scores.as_ptr().add(i * ABREAST));
+            let pull = V::load(self.pulls.as_ptr().add(i * ABREAST));
             (V::load(since.steps.as_ptr()).mul_add(pull, score), V::load(since.doubts.as_ptr()))
         }
     }
@@ -222,7 +223,7 @@ impl Work for Lead<'_> {
                     let (score, doubt) = looks.at::<V>(i);
                     best = [best[0].max(score), best[1].max(score.sub(doubt))];
                 }
-                let [least, sure] = best.map(|best| best.sub(ties));
+                let (least, sure) = (best[0].sub(ties), best[1].sub(ties));
                 for i in rows.clone() {
                     let (score, doubt) = looks.at::<V>(i);
                     let does = !score.less(least) & contest.lanes;

@@ -174,7 +174,10 @@ impl Add<'_> {
         let at = rows.map(|(i, _)| self.block.at(i));
         // SAFETY: the caller's; `add` checked that the vector has the block's columns; `V` has 16 lanes.
         unsafe {
-            let factors = rows.map(|(_, factor)| V::splat(factor));
+            let mut factors = [V::splat(0.0); N];
+            for (factor, row) in factors.iter_mut().zip(rows) {
+                *factor = V::splat(row.1);
+            }
             for line in 0..self.block.per_row {
                 ahead.iter().for_each(|(i, _)| prefetch_line(self.block.at(*i).wrapping_add(line)));
                 let run = self.vector.as_mut_ptr().add(line * LINE);
@@ -202,8 +205,10 @@ impl Work for Add<'_> {
             // SAFETY: `add` checked the rows; here and below.
             unsafe { self.some::<V, TOGETHER>(group, ahead) };
         }
-        // SAFETY: as above.
-        rest.iter().for_each(|row| unsafe { self.some::<V, 1>(&[*row], &[]) });
+        for row in rest {
+            // SAFETY: as above.
+            unsafe { self.some::<V, 1>(&[*row], &[]) };
+        }
     }
 }
 
@@ -233,22 +238,34 @@ impl Scores<'_> {
             let to: [*mut f32; R] =
                 std::array::from_fn(|r| self.scores.as_mut_ptr().add((row + r) * k + first));
             let from: [&[Line]; R] = std::array::from_fn(|r| block.row(rows[row + r] as usize));
-            let mut sums: [[V; N]; R] = to.map(|to| std::array::from_fn(|n| V::load(to.add(n * V::N))));
+            let mut sums = [[V::splat(0.0); N]; R];
+            for (sums, to) in sums.iter_mut().zip(to) {
+                for (n, sum) in sums.iter_mut().enumerate() {
+                    *sum = V::load(to.add(n * V::N));
+                }
+            }
             let mut at = self.centres.as_ptr().add(first);
             for line in 0..block.per_row {
                 for run in 0..2 {
                     for pair in 0..LANES {
-                        let centres: [V; N] = std::array::from_fn(|n| V::load(at.wrapping_add(n * V::N)));
+                        let mut centres = [V::splat(0.0); N];
+                        for (n, centres) in centres.iter_mut().enumerate() {
+                            *centres = V::load(at.wrapping_add(n * V::N));
+                        }
                         for (sums, from) in sums.iter_mut().zip(from) {
                             let v = V::splat(halves::unpack(from[line].0[pair])[run]);
-                            sums.iter_mut().zip(centres).for_each(|(sum, c)| *sum = sum.add(v.mul(c)));
+                            for (sum, c) in sums.iter_mut().zip(centres) {
+                                *sum = sum.add(v.mul(c));
+                            }
                         }
                         at = at.wrapping_add(k);
                     }
                 }
             }
             for (sums, to) in sums.iter().zip(to) {
-                sums.iter().enumerate().for_each(|(n, sum)| sum.store(to.add(n * V::N)));
+                for (n, sum) in sums.iter().enumerate() {
+                    sum.store(to.add(n * V::N));
+                }
             }
         }
     }

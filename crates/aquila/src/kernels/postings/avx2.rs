@@ -5,17 +5,18 @@ use super::full::{Columns, Full};
 use super::head::{self, Head};
 use super::queue::Queue;
 use super::walk::{self, Steps};
+use super::whole::Whole;
 use super::{Cursor, HEAD, Layer, Scratch};
 use std::arch::x86_64::*;
 
 #[derive(Clone, Copy)]
 struct Avx2<C>(C);
 
-/// For each mask of 8 lanes, where each lane's weight stands among the packed ones.
+/// For each mask of 8 lanes, which of the packed weights each lane has; bit 7 is set where it has none.
 static EXPAND: [[u8; 8]; 256] = expand_table();
 
 const fn expand_table() -> [[u8; 8]; 256] {
-    let mut table = [[0; 8]; 256];
+    let mut table = [[0x80; 8]; 256];
     let mut mask = 0;
     while mask < 256 {
         let (mut lane, mut packed) = (0, 0);
@@ -31,8 +32,29 @@ const fn expand_table() -> [[u8; 8]; 256] {
     table
 }
 
-/// Decodes 8 weights.
+/// Loads the row of [`EXPAND`] of each half of a mask.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn lanes_of(mask: u16) -> [__m128i; 2] {
+    // SAFETY: a row has 8 bytes.
+    unsafe {
+        let low = _mm_loadl_epi64(EXPAND[usize::from(mask & 255)].as_ptr().cast());
+        [low, _mm_loadl_epi64(EXPAND[usize::from(mask >> 8)].as_ptr().cast())]
+    }
+}
+
+/// Decodes weights.
 trait Decode: Codes {
+    /// The weights of a mask's lanes, and 0 in the others: lanes 0 to 7 and 8 to 15.
+    ///
+    /// # Safety
+    /// 16 codes can be read and the processor has AVX2.
+    unsafe fn expand16(self, codes: *const u8, mask: u16) -> [__m256; 2];
+
+    /// Decodes 8 codes.
+    ///
     /// # Safety
     /// 8 codes can be read and the processor has AVX2.
     unsafe fn decode8(self, codes: *const u8) -> __m256;
@@ -50,6 +72,27 @@ trait Decode: Codes {
 }
 
 impl Decode for ByteCodes {
+    #[inline(always)]
+    unsafe fn expand16(self, codes: *const u8, mask: u16) -> [__m256; 2] {
+        // Bytes are moved to their lanes before they are decoded, and a weight's bits fit the upper half of an f32: all
+        // sixteen are decoded in one register, in the order that unpacking to f32s makes two ascending ones of.
+        // SAFETY: as the caller's.
+        unsafe {
+            let [low, high] = lanes_of(mask);
+            let high_codes = codes.add((mask & 255).count_ones() as usize);
+            let packed = _mm_unpacklo_epi64(_mm_loadl_epi64(codes.cast()), _mm_loadl_epi64(high_codes.cast()));
+            let lanes = _mm_unpacklo_epi32(low, _mm_add_epi8(high, _mm_set1_epi8(8)));
+            let c = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(packed, lanes));
+            let moved = _mm256_sll_epi16(c, _mm_cvtsi32_si128(self.shift as i32 - 16));
+            let field = _mm256_and_si256(moved, _mm256_set1_epi16((self.field() >> 16) as i16));
+            let present = _mm256_cmpgt_epi16(_mm256_cvtepi8_epi16(lanes), _mm256_set1_epi16(-1));
+            let base = _mm256_and_si256(present, _mm256_set1_epi16((self.base >> 16) as i16));
+            let (halves, zero) = (_mm256_or_si256(field, base), _mm256_setzero_si256());
+            let (low, high) = (_mm256_unpacklo_epi16(zero, halves), _mm256_unpackhi_epi16(zero, halves));
+            [_mm256_castsi256_ps(low), _mm256_castsi256_ps(high)]
+        }
+    }
+
     #[inline(always)]
     unsafe fn decode8(self, codes: *const u8) -> __m256 {
         // SAFETY: as the caller's.
@@ -74,6 +117,16 @@ impl Decode for ByteCodes {
 
 impl Decode for Bf16Codes {
     #[inline(always)]
+    unsafe fn expand16(self, codes: *const u8, mask: u16) -> [__m256; 2] {
+        // SAFETY: as the caller's.
+        unsafe {
+            let [low, high] = lanes_of(mask);
+            let high_codes = codes.add(2 * (mask & 255).count_ones() as usize);
+            [expand8_halves(codes, low), expand8_halves(high_codes, high)]
+        }
+    }
+
+    #[inline(always)]
     unsafe fn decode8(self, codes: *const u8) -> __m256 {
         // SAFETY: as the caller's.
         unsafe {
@@ -85,9 +138,49 @@ impl Decode for Bf16Codes {
 
 impl Decode for F32Codes {
     #[inline(always)]
+    unsafe fn expand16(self, codes: *const u8, mask: u16) -> [__m256; 2] {
+        // SAFETY: as the caller's.
+        unsafe {
+            let [low, high] = lanes_of(mask);
+            let high_codes = codes.add(4 * (mask & 255).count_ones() as usize);
+            [expand8_floats(codes, low), expand8_floats(high_codes, high)]
+        }
+    }
+
+    #[inline(always)]
     unsafe fn decode8(self, codes: *const u8) -> __m256 {
         // SAFETY: as the caller's.
         unsafe { _mm256_loadu_ps(codes.cast()) }
+    }
+}
+
+/// Half an [`Decode::expand16`] of the upper halves of f32s.
+///
+/// # Safety
+/// 8 codes can be read and the processor has AVX2.
+#[inline(always)]
+unsafe fn expand8_halves(codes: *const u8, lanes: __m128i) -> __m256 {
+    // SAFETY: as the caller's.
+    unsafe {
+        // Twice the place, and one more for the second byte; a sum that saturates keeps bit 7 where there is none.
+        let twice = _mm_adds_epi8(_mm_unpacklo_epi8(lanes, lanes), _mm_unpacklo_epi8(lanes, lanes));
+        let bytes = _mm_or_si128(twice, _mm_set1_epi16(0x100));
+        let halves = _mm_shuffle_epi8(_mm_loadu_si128(codes.cast()), bytes);
+        _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(halves)))
+    }
+}
+
+/// Half an [`Decode::expand16`] of f32s.
+///
+/// # Safety
+/// As [`expand8_halves`].
+#[inline(always)]
+unsafe fn expand8_floats(codes: *const u8, lanes: __m128i) -> __m256 {
+    // SAFETY: as the caller's.
+    unsafe {
+        let lanes = _mm256_cvtepi8_epi32(lanes);
+        let weights = _mm256_permutevar8x32_ps(_mm256_loadu_ps(codes.cast()), lanes);
+        _mm256_andnot_ps(_mm256_castsi256_ps(_mm256_srai_epi32::<31>(lanes)), weights)
     }
 }
 
@@ -139,6 +232,7 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
         base: u32,
         x: f32,
         queue: &mut Queue,
+        _: &mut [f32],
     ) -> (usize, bool) {
         // SAFETY: 8 children and 8 codes from a place within the section are within the padding; the queue
         // holds 16 pairs more than it may be filled with.
@@ -170,22 +264,35 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
     }
 
     #[inline(always)]
-    unsafe fn masked(self, area: &[u8], codes: usize, mask: u16, x: f32, sums: &mut [f32; 16]) {
-        let mut codes = codes;
-        for (mask, sums) in [mask & 255, mask >> 8].into_iter().zip(sums.as_chunks_mut::<8>().0) {
-            // SAFETY: 8 codes from a place within the section are within the padding; there are 8 sums.
+    unsafe fn masked(self, area: &[u8], codes: usize, masks: u128, x: f32, sums: &mut [[f32; 16]]) {
+        // Every word's place is counted anew, so that no word waits for another.
+        for (word, sums) in sums.iter_mut().enumerate() {
+            let before = (masks & !(u128::MAX << (16 * word))).count_ones() as usize;
+            // SAFETY: 16 codes from a place within the section are within the padding; there are 16 sums.
             unsafe {
-                let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-                let hit = _mm256_and_si256(_mm256_set1_epi32(i32::from(mask)), bits);
-                let present = _mm256_castsi256_ps(_mm256_cmpeq_epi32(hit, bits));
-                let order = u64::from_le_bytes(EXPAND[usize::from(mask) & 255]);
-                let order = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(order as i64));
-                let packed = self.0.decode8(area.as_ptr().add(codes));
-                let weights = _mm256_and_ps(_mm256_permutevar8x32_ps(packed, order), present);
-                let sum = _mm256_loadu_ps(sums.as_ptr());
-                _mm256_storeu_ps(sums.as_mut_ptr(), _mm256_fmadd_ps(weights, _mm256_set1_ps(x), sum));
+                let codes = area.as_ptr().add(codes + before * C::BYTES);
+                let [low, high] = self.0.expand16(codes, (masks >> (16 * word)) as u16);
+                let (x, to) = (_mm256_set1_ps(x), sums.as_mut_ptr());
+                _mm256_storeu_ps(to, _mm256_fmadd_ps(low, x, _mm256_loadu_ps(to)));
+                _mm256_storeu_ps(to.add(8), _mm256_fmadd_ps(high, x, _mm256_loadu_ps(to.add(8))));
             }
-            codes += mask.count_ones() as usize * C::BYTES;
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn whole(self, area: &[u8], sections: &[Whole], chunk: usize, sums: &mut [[f32; 16]]) {
+        let words = sums.len();
+        // Eight registers of sums at a time: sixteen hold those and what decoding needs.
+        for (quad, sums) in sums.chunks_mut(4).enumerate() {
+            // SAFETY: as the caller's.
+            unsafe {
+                match sums.len() {
+                    1 => self.words::<1>(area, sections, chunk, (words, 4 * quad), sums),
+                    2 => self.words::<2>(area, sections, chunk, (words, 4 * quad), sums),
+                    3 => self.words::<3>(area, sections, chunk, (words, 4 * quad), sums),
+                    _ => self.words::<4>(area, sections, chunk, (words, 4 * quad), sums),
+                }
+            }
         }
     }
 
@@ -222,6 +329,50 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
 }
 
 impl<C: Decode> Avx2<C> {
+    /// See [`Steps::whole`]: the sums of `W` words of a chunk, from its `first` on, stay in registers.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn words<const W: usize>(
+        self,
+        area: &[u8],
+        sections: &[Whole],
+        chunk: usize,
+        (words, first): (usize, usize),
+        sums: &mut [[f32; 16]],
+    ) {
+        let Some(sums) = sums.first_chunk_mut::<W>() else { return };
+        // SAFETY: as the caller's; the words before one have at most 16 weights each.
+        unsafe {
+            let mut held = [[_mm256_setzero_ps(); 2]; W];
+            for (held, sums) in held.iter_mut().zip(&*sums) {
+                *held = [_mm256_loadu_ps(sums.as_ptr()), _mm256_loadu_ps(sums.as_ptr().add(8))];
+            }
+            for s in sections {
+                let (table, codes) = s.row::<C, Self>(self, area, chunk, words);
+                let mut codes = area.as_ptr().add(codes);
+                if first > 0 {
+                    codes = codes.add(self.read8(area, table).count_ones() as usize * C::BYTES);
+                }
+                let masks = self.read8(area, table + 2 * first);
+                let x = _mm256_set1_ps(s.x);
+                for (word, held) in held.iter_mut().enumerate() {
+                    // Every word's place is counted anew, so that no word waits for another.
+                    let before = (masks & !(u64::MAX << (16 * word))).count_ones() as usize;
+                    let mask = (masks >> (16 * word)) as u16;
+                    let [low, high] = self.0.expand16(codes.add(before * C::BYTES), mask);
+                    held[0] = _mm256_fmadd_ps(low, x, held[0]);
+                    held[1] = _mm256_fmadd_ps(high, x, held[1]);
+                }
+            }
+            for (sums, held) in sums.iter_mut().zip(held) {
+                _mm256_storeu_ps(sums.as_mut_ptr(), held[0]);
+                _mm256_storeu_ps(sums.as_mut_ptr().add(8), held[1]);
+            }
+        }
+    }
+
     /// See [`Steps::full`]: `N` times eight sums stay in registers.
     ///
     /// # Safety

@@ -171,6 +171,7 @@ unsafe impl<C: Decode> Steps<C> for Avx512<C> {
         base: u32,
         x: f32,
         queue: &mut Queue,
+        _: &mut [f32],
     ) -> (usize, bool) {
         // SAFETY: 16 children and 16 codes from a place within the section are within the padding; the queue
         // holds 16 pairs more than it may be filled with.
@@ -199,12 +200,17 @@ unsafe impl<C: Decode> Steps<C> for Avx512<C> {
     }
 
     #[inline(always)]
-    unsafe fn masked(self, area: &[u8], codes: usize, mask: u16, x: f32, sums: &mut [f32; 16]) {
-        // SAFETY: 16 codes from a place within the section are within the padding; there are 16 sums.
-        unsafe {
-            let weights = _mm512_maskz_expand_ps(mask, self.0.decode16(area.as_ptr().add(codes)));
-            let sum = _mm512_loadu_ps(sums.as_ptr());
-            _mm512_storeu_ps(sums.as_mut_ptr(), _mm512_fmadd_ps(weights, _mm512_set1_ps(x), sum));
+    unsafe fn masked(self, area: &[u8], codes: usize, masks: u128, x: f32, sums: &mut [[f32; 16]]) {
+        // Every word's place is counted anew, so that no word waits for another.
+        for (word, sums) in sums.iter_mut().enumerate() {
+            let before = (masks & !(u128::MAX << (16 * word))).count_ones() as usize;
+            // SAFETY: 16 codes from a place within the section are within the padding; there are 16 sums.
+            unsafe {
+                let packed = self.0.decode16(area.as_ptr().add(codes + before * C::BYTES));
+                let weights = _mm512_maskz_expand_ps((masks >> (16 * word)) as u16, packed);
+                let sum = _mm512_loadu_ps(sums.as_ptr());
+                _mm512_storeu_ps(sums.as_mut_ptr(), _mm512_fmadd_ps(weights, _mm512_set1_ps(x), sum));
+            }
         }
     }
 

@@ -75,7 +75,7 @@ pub(super) unsafe fn add<C: Codes, S: Steps<C>>(
                 break;
             }
             // SAFETY: the codes begin PAD bytes before the area's end; 16 of them are fewer bytes.
-            unsafe { steps.masked(area, code, mask as u16, x, sums) };
+            unsafe { steps.masked(area, code, mask as u128, x, std::slice::from_mut(sums)) };
             code += mask.count_ones() as usize * C::BYTES;
         }
         cursor.at = code;

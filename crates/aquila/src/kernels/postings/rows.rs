@@ -84,7 +84,7 @@ pub(super) unsafe fn add_entries<C: Codes, S: Steps<C>>(
         let mut left = left as usize;
         while left > 0 {
             // SAFETY: as the caller's, and something is left.
-            let (taken, ended) = unsafe { steps.entries(layer.area, table, codes, left, base, x, queue) };
+            let (taken, ended) = unsafe { steps.entries(layer.area, table, codes, left, base, x, queue, sums) };
             if queue.is_full() {
                 queue.empty(sums);
             }
@@ -114,11 +114,7 @@ pub(super) unsafe fn add_masks<C: Codes, S: Steps<C>>(
     if layer.words == 1 {
         for row in rows.iter_mut() {
             // SAFETY: 16 bytes from a mask on are within the padding.
-            let eight = unsafe {
-                let (low, high) =
-                    (steps.read8(layer.area, row.table), steps.read8(layer.area, row.table + 8));
-                u128::from(low) | u128::from(high) << 64
-            };
+            let eight = unsafe { steps.masks(layer.area, row.table, 8) };
             let before = (eight & !(u128::MAX << (16 * (row.rank & 7)))).count_ones() as usize;
             row.table += 2 * row.rank as usize;
             row.codes += before.min(row.left as usize) * C::BYTES;
@@ -128,22 +124,14 @@ pub(super) unsafe fn add_masks<C: Codes, S: Steps<C>>(
     let words = layer.words.min(8);
     for row in rows.iter() {
         // SAFETY: 16 bytes from a mask on are within the padding.
-        let masks = unsafe {
-            let (low, high) = (steps.read8(layer.area, row.table), steps.read8(layer.area, row.table + 8));
-            (u128::from(low) | u128::from(high) << 64) & u128::MAX >> (128 - 16 * words)
-        };
+        let masks = unsafe { steps.masks(layer.area, row.table, words) };
         let first = row.sums as usize;
         let Some(sums) = sums.get_mut(first..first + 16 * words) else { continue };
         if masks.count_ones() > row.left {
             continue;
         }
-        // Every word's place is counted anew, so that no word waits for another.
-        for (word, sums) in sums.as_chunks_mut().0.iter_mut().enumerate() {
-            let before = (masks & !(u128::MAX << (16 * word))).count_ones() as usize;
-            let mask = (masks >> (16 * word)) as u16;
-            // SAFETY: the codes begin within the section; 16 of them are fewer than PAD bytes.
-            unsafe { steps.masked(layer.area, row.codes + before * C::BYTES, mask, row.x, sums) };
-        }
+        // SAFETY: the codes begin within the section; those of eight words are no more than PAD bytes.
+        unsafe { steps.masked(layer.area, row.codes, masks, row.x, sums.as_chunks_mut().0) };
     }
     at_hand.len = 0;
 }

@@ -5,6 +5,7 @@ use super::full::{Columns, Full};
 use super::head::{self, Head};
 use super::queue::Queue;
 use super::walk::{self, Steps};
+use super::whole::Whole;
 use super::{Cursor, HEAD, Layer, Scratch};
 
 #[derive(Clone, Copy)]
@@ -14,15 +15,25 @@ struct Scalar<C>(C);
 unsafe impl<C: Codes> Steps<C> for Scalar<C> {
     #[inline(always)]
     unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize {
-        let mut left = nth;
+        // Eight bytes at a time: a product with ONES adds up, in each byte, the bits of all bytes up to it.
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        let (mut left, mut done) = (nth as u64, 0);
         if left == 0 {
             return 0;
         }
-        for (i, byte) in area.get(at..at + len).unwrap_or(&[]).iter().enumerate() {
-            left -= usize::from(byte >> 7);
-            if left == 0 {
-                return i + 1;
+        while done < len {
+            // SAFETY: as the caller's.
+            let word = unsafe { <Self as Steps<C>>::read8(self, area, at + done) };
+            let counts = (word >> 7 & ONES).wrapping_mul(ONES);
+            let here = counts >> 56;
+            if here >= left {
+                // Bit 7 of a byte stays set where fewer than `left` were counted: those are the bytes in front.
+                let fewer = (ONES * (left - 1) | 0x80 * ONES) - counts;
+                let front = (fewer >> 7 & ONES).wrapping_mul(ONES) >> 56;
+                return (done + front as usize + 1).min(len);
             }
+            left -= here;
+            done += 8;
         }
         len
     }
@@ -36,19 +47,20 @@ unsafe impl<C: Codes> Steps<C> for Scalar<C> {
         n: usize,
         base: u32,
         x: f32,
-        queue: &mut Queue,
+        _: &mut Queue,
+        sums: &mut [f32],
     ) -> (usize, bool) {
-        let n = n.min(16);
+        let sums = sums.get_mut(base as usize..).unwrap_or(&mut []);
         let codes = area.get(codes..codes + n * C::BYTES).unwrap_or(&[]).chunks_exact(C::BYTES);
-        let mut taken = 0;
         for (child, code) in area.get(children..children + n).unwrap_or(&[]).iter().zip(codes) {
-            queue.push(base + u32::from(child & 127), self.0.decode(code) * x);
-            taken += 1;
+            if let Some(sum) = sums.get_mut(usize::from(child & 127)) {
+                *sum += self.0.decode(code) * x;
+            }
             if child & 128 != 0 {
-                return (taken, true);
+                break;
             }
         }
-        (taken, taken == 0)
+        (n, true)
     }
 
     #[inline(always)]
@@ -60,23 +72,46 @@ unsafe impl<C: Codes> Steps<C> for Scalar<C> {
     }
 
     #[inline(always)]
-    unsafe fn masked(self, area: &[u8], codes: usize, mut mask: u16, x: f32, sums: &mut [f32; 16]) {
-        let n = mask.count_ones() as usize;
-        for code in area.get(codes..codes + n * C::BYTES).unwrap_or(&[]).chunks_exact(C::BYTES) {
-            sums[mask.trailing_zeros() as usize & 15] += self.0.decode(code) * x;
-            mask &= mask - 1;
+    unsafe fn masked(self, area: &[u8], codes: usize, masks: u128, x: f32, sums: &mut [[f32; 16]]) {
+        let mut codes = area.get(codes..).unwrap_or(&[]).chunks_exact(C::BYTES);
+        // One loop for four words: a loop's end is mispredicted, and rows are short.
+        for (mut masks, sums) in [masks as u64, (masks >> 64) as u64].into_iter().zip(sums.chunks_mut(4)) {
+            let sums = sums.as_flattened_mut();
+            while masks != 0 {
+                let Some(code) = codes.next() else { return };
+                if let Some(sum) = sums.get_mut(masks.trailing_zeros() as usize) {
+                    *sum += self.0.decode(code) * x;
+                }
+                masks &= masks - 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn whole(self, area: &[u8], sections: &[Whole], chunk: usize, sums: &mut [[f32; 16]]) {
+        for s in sections {
+            // SAFETY: as the caller's.
+            unsafe {
+                let (table, codes) = s.row::<C, Self>(self, area, chunk, sums.len());
+                let masks = <Self as Steps<C>>::masks(self, area, table, sums.len());
+                self.masked(area, codes, masks, s.x, sums);
+            }
         }
     }
 
     #[inline(always)]
     unsafe fn full(self, area: &[u8], sections: &[Full], of: Columns<'_>) {
         for (before, sums) in of.each() {
-            let before = before * C::BYTES;
-            for s in sections {
-                let codes = area.get(s.codes + before..).unwrap_or(&[]).chunks_exact(C::BYTES);
-                for (sum, code) in sums.as_flattened_mut().iter_mut().zip(codes) {
-                    *sum += self.0.decode_full(code) * s.x;
+            for (word, sums) in sums.iter_mut().enumerate() {
+                let mut held = *sums;
+                for s in sections {
+                    let at = s.codes + (before + 16 * word) * C::BYTES;
+                    let codes = area.get(at..at + 16 * C::BYTES).unwrap_or(&[]).chunks_exact(C::BYTES);
+                    for (sum, code) in held.iter_mut().zip(codes) {
+                        *sum += self.0.decode_full(code) * s.x;
+                    }
                 }
+                *sums = held;
             }
         }
     }

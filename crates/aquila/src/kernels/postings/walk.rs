@@ -44,8 +44,8 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
     /// The bytes from `at` to behind the `nth` byte that has bit 7 set; `len` if there are fewer within `len`.
     unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize;
 
-    /// Queues up to 16 entries of a row: `child & mask` plus `base` with the weight times `x`, up to the last of
-    /// the row. Returns how many there were in front of the end and whether the row ended.
+    /// Adds up to 16 entries of a row, now or by way of the queue: to the sum of `child & 127` plus `base` the weight
+    /// times `x`, up to the last of the row. Returns how many there were in front of the end and whether the row ended.
     unsafe fn entries(
         self,
         area: &[u8],
@@ -55,35 +55,31 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
         base: u32,
         x: f32,
         queue: &mut Queue,
+        sums: &mut [f32],
     ) -> (usize, bool);
 
     /// Queues `n ≤ 16` columns of the head.
     unsafe fn columns(self, area: &[u8], columns: usize, codes: usize, n: usize, x: f32, queue: &mut Queue);
 
-    /// Adds the weights of a mask's lanes, times `x`, to 16 sums.
-    unsafe fn masked(self, area: &[u8], codes: usize, mask: u16, x: f32, sums: &mut [f32; 16]);
+    /// Adds a row of masks: the weights of the masks' lanes, times `x`, to the sums of as many words, at most eight.
+    unsafe fn masked(self, area: &[u8], codes: usize, masks: u128, x: f32, sums: &mut [[f32; 16]]);
 
     /// Adds the rows that whole sections have in one chunk, in their order, to the sums of its words.
-    unsafe fn whole(self, area: &[u8], sections: &[Whole], chunk: usize, sums: &mut [[f32; 16]]) {
-        for s in sections {
-            // SAFETY: as the caller's.
-            let (table, mut codes) = unsafe { s.row::<C, Self>(self, area, chunk, sums.len()) };
-            for (word, sums) in sums.iter_mut().enumerate() {
-                // SAFETY: as above; the words before have at most 16 weights each.
-                unsafe {
-                    let mask = self.read8(area, table + 2 * word) as u16;
-                    self.masked(area, codes, mask, s.x, sums);
-                    codes += mask.count_ones() as usize * C::BYTES;
-                }
-            }
-        }
-    }
+    unsafe fn whole(self, area: &[u8], sections: &[Whole], chunk: usize, sums: &mut [[f32; 16]]);
 
     /// Adds what full sections have in some chunks, in their order.
     unsafe fn full(self, area: &[u8], sections: &[Full], of: Columns<'_>);
 
     /// The eight bytes at a place of a section.
     unsafe fn read8(self, area: &[u8], at: usize) -> u64;
+
+    /// The masks of up to eight words from a place of a section on, and no bits behind them.
+    #[inline(always)]
+    unsafe fn masks(self, area: &[u8], at: usize, words: usize) -> u128 {
+        // SAFETY: as the caller's; 16 bytes from a mask on are within the padding.
+        let (low, high) = unsafe { (self.read8(area, at), self.read8(area, at + 8)) };
+        (u128::from(low) | u128::from(high) << 64) & u128::MAX >> (128 - 16 * words)
+    }
 
     /// Asks for the cache line of a place that will be read soon; the place may be anywhere.
     fn prefetch(self, area: &[u8], at: usize);
