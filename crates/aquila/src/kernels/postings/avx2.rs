@@ -59,15 +59,40 @@ trait Decode: Codes {
     /// 8 codes can be read and the processor has AVX2.
     unsafe fn decode8(self, codes: *const u8) -> __m256;
 
-    /// Decodes 8 codes of a full section.
+    /// Decodes 16 codes of a full section, ordered as [`crossed`] orders them.
     ///
     /// # Safety
-    /// As [`Self::decode8`].
+    /// As [`Self::expand16`].
     #[inline(always)]
-    unsafe fn decode8_full(self, codes: *const u8) -> __m256 {
-        // Zeros decode to 0.
+    unsafe fn decode16_full(self, codes: *const u8) -> [__m256; 2] {
+        // Zeros are 0 in both formats of floats.
         // SAFETY: as the caller's.
-        unsafe { self.decode8(codes) }
+        unsafe { crossed([self.decode8(codes), self.decode8(codes.add(8 * Self::BYTES))]) }
+    }
+}
+
+/// Of lanes 0 to 7 and 8 to 15, 0 to 3 beside 8 to 11 and 4 to 7 beside 12 to 15, and back again: the order in which
+/// sixteen halves become floats.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn crossed([a, b]: [__m256; 2]) -> [__m256; 2] {
+    // SAFETY: as the caller's.
+    unsafe { [_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b)] }
+}
+
+/// The floats whose upper halves these are, as [`crossed`] orders them.
+///
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn floats(halves: __m256i) -> [__m256; 2] {
+    // SAFETY: as the caller's.
+    unsafe {
+        let zero = _mm256_setzero_si256();
+        let (low, high) = (_mm256_unpacklo_epi16(zero, halves), _mm256_unpackhi_epi16(zero, halves));
+        [_mm256_castsi256_ps(low), _mm256_castsi256_ps(high)]
     }
 }
 
@@ -75,21 +100,20 @@ impl Decode for ByteCodes {
     #[inline(always)]
     unsafe fn expand16(self, codes: *const u8, mask: u16) -> [__m256; 2] {
         // Bytes are moved to their lanes before they are decoded, and a weight's bits fit the upper half of an f32: all
-        // sixteen are decoded in one register, in the order that unpacking to f32s makes two ascending ones of.
+        // sixteen are decoded in one register, in the order that becomes two ascending ones of floats.
         // SAFETY: as the caller's.
         unsafe {
             let [low, high] = lanes_of(mask);
             let high_codes = codes.add((mask & 255).count_ones() as usize);
-            let packed = _mm_unpacklo_epi64(_mm_loadl_epi64(codes.cast()), _mm_loadl_epi64(high_codes.cast()));
+            let packed =
+                _mm_unpacklo_epi64(_mm_loadl_epi64(codes.cast()), _mm_loadl_epi64(high_codes.cast()));
             let lanes = _mm_unpacklo_epi32(low, _mm_add_epi8(high, _mm_set1_epi8(8)));
             let c = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(packed, lanes));
             let moved = _mm256_sll_epi16(c, _mm_cvtsi32_si128(self.shift as i32 - 16));
             let field = _mm256_and_si256(moved, _mm256_set1_epi16((self.field() >> 16) as i16));
             let present = _mm256_cmpgt_epi16(_mm256_cvtepi8_epi16(lanes), _mm256_set1_epi16(-1));
             let base = _mm256_and_si256(present, _mm256_set1_epi16((self.base >> 16) as i16));
-            let (halves, zero) = (_mm256_or_si256(field, base), _mm256_setzero_si256());
-            let (low, high) = (_mm256_unpacklo_epi16(zero, halves), _mm256_unpackhi_epi16(zero, halves));
-            [_mm256_castsi256_ps(low), _mm256_castsi256_ps(high)]
+            floats(_mm256_or_si256(field, base))
         }
     }
 
@@ -105,12 +129,14 @@ impl Decode for ByteCodes {
     }
 
     #[inline(always)]
-    unsafe fn decode8_full(self, codes: *const u8) -> __m256 {
+    unsafe fn decode16_full(self, codes: *const u8) -> [__m256; 2] {
         // SAFETY: as the caller's.
         unsafe {
-            let c = _mm256_cvtepi8_epi32(_mm_loadl_epi64(codes.cast()));
-            let none = _mm256_castsi256_ps(_mm256_cmpeq_epi32(c, _mm256_setzero_si256()));
-            _mm256_andnot_ps(none, self.decode8(codes))
+            let c = _mm256_cvtepi8_epi16(_mm_loadu_si128(codes.cast()));
+            let moved = _mm256_sll_epi16(c, _mm_cvtsi32_si128(self.shift as i32 - 16));
+            let field = _mm256_and_si256(moved, _mm256_set1_epi16((self.field() >> 16) as i16));
+            let any = _mm256_or_si256(field, _mm256_set1_epi16((self.base >> 16) as i16));
+            floats(_mm256_andnot_si256(_mm256_cmpeq_epi16(c, _mm256_setzero_si256()), any))
         }
     }
 }
@@ -272,9 +298,8 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
             unsafe {
                 let codes = area.as_ptr().add(codes + before * C::BYTES);
                 let [low, high] = self.0.expand16(codes, (masks >> (16 * word)) as u16);
-                let (x, to) = (_mm256_set1_ps(x), sums.as_mut_ptr());
-                _mm256_storeu_ps(to, _mm256_fmadd_ps(low, x, _mm256_loadu_ps(to)));
-                _mm256_storeu_ps(to.add(8), _mm256_fmadd_ps(high, x, _mm256_loadu_ps(to.add(8))));
+                let (x, held) = (_mm256_set1_ps(x), load16(sums));
+                store16(sums, [_mm256_fmadd_ps(low, x, held[0]), _mm256_fmadd_ps(high, x, held[1])]);
             }
         }
     }
@@ -300,15 +325,16 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
     unsafe fn full(self, area: &[u8], sections: &[Full], of: Columns<'_>) {
         for (before, sums) in of.each() {
             let before = before * C::BYTES;
-            for (pair, sums) in sums.chunks_mut(2).enumerate() {
-                // Up to four registers of sums: sixteen hold those, four of weights and what decoding needs.
-                let sums = sums.as_flattened_mut().as_chunks_mut::<8>().0;
-                let word = before + 32 * pair * C::BYTES;
+            for (quad, sums) in sums.chunks_mut(4).enumerate() {
+                // Eight registers of sums at a time: sixteen hold those and what decoding needs.
+                let before = before + 64 * quad * C::BYTES;
                 // SAFETY: as the caller's; a section has 16 codes for each word.
                 unsafe {
                     match sums.len() {
-                        2 => self.full_eights::<2>(area, sections, word, sums),
-                        _ => self.full_eights::<4>(area, sections, word, sums),
+                        1 => self.full_words::<1>(area, sections, before, sums),
+                        2 => self.full_words::<2>(area, sections, before, sums),
+                        3 => self.full_words::<3>(area, sections, before, sums),
+                        _ => self.full_words::<4>(area, sections, before, sums),
                     }
                 }
             }
@@ -347,7 +373,7 @@ impl<C: Decode> Avx2<C> {
         unsafe {
             let mut held = [[_mm256_setzero_ps(); 2]; W];
             for (held, sums) in held.iter_mut().zip(&*sums) {
-                *held = [_mm256_loadu_ps(sums.as_ptr()), _mm256_loadu_ps(sums.as_ptr().add(8))];
+                *held = load16(sums);
             }
             for s in sections {
                 let (table, codes) = s.row::<C, Self>(self, area, chunk, words);
@@ -362,45 +388,65 @@ impl<C: Decode> Avx2<C> {
                     let before = (masks & !(u64::MAX << (16 * word))).count_ones() as usize;
                     let mask = (masks >> (16 * word)) as u16;
                     let [low, high] = self.0.expand16(codes.add(before * C::BYTES), mask);
-                    held[0] = _mm256_fmadd_ps(low, x, held[0]);
-                    held[1] = _mm256_fmadd_ps(high, x, held[1]);
+                    *held = [_mm256_fmadd_ps(low, x, held[0]), _mm256_fmadd_ps(high, x, held[1])];
                 }
             }
             for (sums, held) in sums.iter_mut().zip(held) {
-                _mm256_storeu_ps(sums.as_mut_ptr(), held[0]);
-                _mm256_storeu_ps(sums.as_mut_ptr().add(8), held[1]);
+                store16(sums, held);
             }
         }
     }
 
-    /// See [`Steps::full`]: `N` times eight sums stay in registers.
+    /// See [`Steps::full`]: the sums of `W` words stay in registers.
     ///
     /// # Safety
     /// As there.
     #[inline(always)]
-    unsafe fn full_eights<const N: usize>(
+    unsafe fn full_words<const W: usize>(
         self,
         area: &[u8],
         sections: &[Full],
         before: usize,
-        sums: &mut [[f32; 8]],
+        sums: &mut [[f32; 16]],
     ) {
-        let Some(sums) = sums.first_chunk_mut::<N>() else { return };
+        let Some(sums) = sums.first_chunk_mut::<W>() else { return };
         // SAFETY: as the caller's; a section has a code for each sum.
         unsafe {
-            let mut held = sums.each_ref().map(|s| _mm256_loadu_ps(s.as_ptr()));
+            let mut held = [[_mm256_setzero_ps(); 2]; W];
+            for (held, sums) in held.iter_mut().zip(&*sums) {
+                *held = crossed(load16(sums));
+            }
             for s in sections {
                 let codes = area.as_ptr().add(s.codes + before);
                 let x = _mm256_set1_ps(s.x);
-                for (eight, held) in held.iter_mut().enumerate() {
-                    let weights = self.0.decode8_full(codes.add(8 * eight * C::BYTES));
-                    *held = _mm256_fmadd_ps(weights, x, *held);
+                for (word, held) in held.iter_mut().enumerate() {
+                    let [low, high] = self.0.decode16_full(codes.add(16 * word * C::BYTES));
+                    *held = [_mm256_fmadd_ps(low, x, held[0]), _mm256_fmadd_ps(high, x, held[1])];
                 }
             }
             for (sums, held) in sums.iter_mut().zip(held) {
-                _mm256_storeu_ps(sums.as_mut_ptr(), held);
+                store16(sums, crossed(held));
             }
         }
+    }
+}
+
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn load16(sums: &[f32; 16]) -> [__m256; 2] {
+    // SAFETY: as the caller's; there are 16.
+    unsafe { [_mm256_loadu_ps(sums.as_ptr()), _mm256_loadu_ps(sums.as_ptr().add(8))] }
+}
+
+/// # Safety
+/// The processor has AVX2.
+#[inline(always)]
+unsafe fn store16(sums: &mut [f32; 16], [low, high]: [__m256; 2]) {
+    // SAFETY: as the caller's; there are 16.
+    unsafe {
+        _mm256_storeu_ps(sums.as_mut_ptr(), low);
+        _mm256_storeu_ps(sums.as_mut_ptr().add(8), high);
     }
 }
 

@@ -22,10 +22,24 @@ pub(super) trait Codes: Copy {
     }
     /// The weight of a code, in units of [`Self::unit`].
     fn decode(self, code: &[u8]) -> f32;
-    /// The same in full sections, where a code of zeros says that there is no weight.
+    /// The weights of four codes.
     #[inline(always)]
-    fn decode_full(self, code: &[u8]) -> f32 {
-        if code.iter().all(|byte| *byte == 0) { 0.0 } else { self.decode(code) }
+    fn decode4(self, codes: &[u8]) -> [f32; 4] {
+        let mut weights = [0.0; 4];
+        for (weight, code) in weights.iter_mut().zip(codes.chunks_exact(Self::BYTES)) {
+            *weight = self.decode(code);
+        }
+        weights
+    }
+    /// The weights of a word of a full section, where a code of zeros says that there is none.
+    #[inline(always)]
+    fn decode_full(self, codes: &[u8]) -> [f32; 16] {
+        // Zeros are 0 in both formats of floats.
+        let mut weights = [0.0; 16];
+        for (weight, code) in weights.iter_mut().zip(codes.chunks_exact(Self::BYTES)) {
+            *weight = self.decode(code);
+        }
+        weights
     }
 }
 
@@ -81,6 +95,24 @@ impl Codes for ByteCodes {
     #[inline(always)]
     fn unit(self) -> f32 {
         f32::from_bits((127 - self.binades) << 23)
+    }
+    #[inline(always)]
+    fn decode4(self, codes: &[u8]) -> [f32; 4] {
+        let codes = codes.first_chunk::<4>().copied().unwrap_or_default();
+        let moved = codes.map(|code| (i32::from(code as i8) as u32) << self.shift);
+        moved.map(|moved| f32::from_bits(moved & self.field() | self.base))
+    }
+    /// A weight's bits fit the upper half of an f32, and so do twice as many the registers.
+    #[inline(always)]
+    fn decode_full(self, codes: &[u8]) -> [f32; 16] {
+        let Some(codes) = codes.first_chunk::<16>() else { return [0.0; 16] };
+        let (shift, field, base) = (self.shift - 16, (self.field() >> 16) as u16, (self.base >> 16) as u16);
+        let mut halves = [0; 16];
+        for (half, code) in halves.iter_mut().zip(codes) {
+            let any = (i16::from(*code as i8) as u16) << shift & field | base;
+            *half = if *code == 0 { 0 } else { any };
+        }
+        halves.map(|half| f32::from_bits(u32::from(half) << 16))
     }
 }
 

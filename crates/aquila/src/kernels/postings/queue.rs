@@ -31,6 +31,19 @@ impl Queue {
         self.len = 0;
     }
 
+    /// Appends the first `n` of four pairs.
+    #[inline(always)]
+    pub fn put4(&mut self, places: [u32; 4], products: [f32; 4], n: usize) {
+        let len = self.len;
+        let (Some(p), Some(v)) = (self.places.get_mut(len..len + 4), self.products.get_mut(len..len + 4))
+        else {
+            return;
+        };
+        p.copy_from_slice(&places);
+        v.copy_from_slice(&products);
+        self.len = len + n;
+    }
+
     /// Appends one pair. The queue has room: it is emptied whenever it holds [`QUEUE`].
     #[inline(always)]
     pub fn push(&mut self, place: u32, product: f32) {
