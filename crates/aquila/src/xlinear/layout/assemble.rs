@@ -1,11 +1,13 @@
 //! From trained blocks to the weight area.
 //!
-//! Trained blocks hold their features in ascending order, so a range of features is a slice of every block.
-//! Ranges of some hundred thousand pieces are cut out, transposed by counting and encoded feature by feature, each
-//! range by one thread; ranges follow each other in the area whatever thread made them. Beside the area only the
-//! ranges at work are in memory.
+//! Trained blocks hold their features in ascending order, so a range of features is a slice of every block. A *wave* of
+//! ranges is made at a time: first each thread walks some of the blocks and deals what they have in the wave out to the
+//! ranges, then each range is transposed by counting and encoded feature by feature by one thread. A range is small
+//! enough that counting stays in the near caches, a wave large enough that the visits to all blocks are worth their
+//! cache misses. Ranges follow each other in the area whatever thread made them; beside the area only one wave is in
+//! memory.
 //!
-//! Cost: two passes over the pieces and one over the weights; cancelled between ranges.
+//! Cost: three passes over the pieces and their weights; cancelled between ranges.
 
 use super::encode::{Encoder, Piece, Place};
 use super::{BUCKET, LARGE, LINE, LayerShape, PAD, Shape};
@@ -14,6 +16,7 @@ use crate::error::{Result, fail};
 use crate::tree::LabelTree;
 use crate::xlinear::{Block, LANES};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// The laid-out weights, beside the area itself.
 pub(crate) struct Laid {
@@ -25,17 +28,20 @@ pub(crate) struct Laid {
     pub bias: Vec<Vec<f32>>,
 }
 
-/// Pieces that a range should have at least: enough to spread the cost of encoding over threads.
-const PIECES_OF_RANGE: usize = 300_000;
+/// Pieces that a range should have: enough to spread the cost of encoding, few enough to stay in the near caches.
+const PIECES_OF_RANGE: usize = 200_000;
 
-/// Pieces of a range for each block: a range visits every block, at the price of a few cache misses each, so the cost of
+/// Pieces of a wave for each block: a wave visits every block, at the price of a few cache misses each, so the cost of
 /// the visits stays in proportion to the pieces however many blocks there are.
-const PIECES_OF_VISIT: usize = 32;
+const PIECES_OF_VISIT: usize = 64;
 
-/// Ranges that are made before any is appended, for each thread: more spread the work better and hold more bytes.
+/// Ranges of a wave for each thread, at least: more spread the work better and hold more bytes.
 const RANGES_OF_THREAD: usize = 6;
 
-/// A sorted trained block with the cursor of the pass over the ranges.
+/// Parts that the blocks are walked in, for each thread.
+const PARTS_OF_THREAD: usize = 4;
+
+/// A sorted trained block with the cursor of the pass over the waves.
 struct Source {
     block: Block,
     /// The next feature row, and the first code of it.
@@ -43,11 +49,12 @@ struct Source {
     code: usize,
 }
 
-/// Some ranges after one another, with the row and code at which each begins and the last ends in every block.
-struct Wave<'a> {
-    bounds: &'a [usize],
-    /// Block after block, as many as there are bounds for each.
-    cuts: Vec<(u32, u32)>,
+/// What some blocks have in a range, block after block.
+#[derive(Default)]
+struct Dealt {
+    /// Each with its feature.
+    pieces: Vec<(u32, Piece)>,
+    codes: Vec<u8>,
 }
 
 /// Appends the weight area to `image` and returns the directory and the biases.
@@ -64,7 +71,7 @@ pub(crate) fn lay_out(
     let first_chunks = first_chunks(shape, tree);
     let (mut sources, places) = place(shape, tree, &first_chunks, blocks, &mut bias)?;
     let pieces = sources.iter().map(|s| s.block.features.len()).sum::<usize>();
-    let cuts_wanted = pieces.div_ceil(PIECES_OF_RANGE.max(PIECES_OF_VISIT * sources.len())).max(1);
+    let ranges_wanted = pieces.div_ceil(PIECES_OF_RANGE).max(1);
     check_blocks(&sources, features, width)?;
     let mut weights = vec![0; shape.layers.len()];
     for s in &sources {
@@ -74,20 +81,30 @@ pub(crate) fn lay_out(
     let dense: Vec<bool> = accumulators.zip(&weights).map(|(all, n)| 2 * n >= all).collect();
 
     let buckets = features.div_ceil(BUCKET);
-    let bounds = bounds(&sources, features, cuts_wanted);
+    let bounds = bounds(&sources, features, ranges_wanted);
+    let visits = (PIECES_OF_VISIT * sources.len()).div_ceil(PIECES_OF_RANGE);
+    let most = visits.max(RANGES_OF_THREAD * control.thread_count());
     let mut directory = Vec::with_capacity(buckets);
     let area = image.len();
     let mut rest = &bounds[..];
     while rest.len() > 1 {
         control.check()?;
-        let ranges = (RANGES_OF_THREAD * control.thread_count()).min(rest.len() - 1);
-        let wave = cut(&mut sources, &rest[..=ranges], width);
-        rest = &rest[ranges..];
-        let made: Vec<Result<(Vec<u8>, Vec<u32>)>> = (0..ranges)
+        let ranges = most.min(rest.len() - 1);
+        let (wave, later) = (&rest[..=ranges], &rest[ranges..]);
+        rest = later;
+        let mut parts = deal(&mut sources, wave, width, control.thread_count());
+        control.check()?;
+        // By range, so that each is freed when it is encoded.
+        let mut by_range: Vec<Vec<Dealt>> = (0..ranges).map(|_| Vec::with_capacity(parts.len())).collect();
+        for part in &mut parts {
+            by_range.iter_mut().zip(part.drain(..)).for_each(|(range, dealt)| range.push(dealt));
+        }
+        let made: Vec<Result<(Vec<u8>, Vec<u32>)>> = by_range
             .into_par_iter()
-            .map(|range| {
+            .zip(wave.par_windows(2))
+            .map(|(dealt, bounds)| {
                 control.check()?;
-                encode(shape, &places, &dense, &sources, &wave, range, width)
+                encode(shape, &places, &dense, dealt, bounds[0]..bounds[1], width)
             })
             .collect();
         for range in made {
@@ -218,27 +235,30 @@ fn bounds(sources: &[Source], features: usize, ranges: usize) -> Vec<usize> {
     bounds
 }
 
-/// Moves every block's cursor over the ranges.
-fn cut<'a>(sources: &mut [Source], bounds: &'a [usize], width: usize) -> Wave<'a> {
-    let mut cuts = vec![(0, 0); sources.len() * bounds.len()];
-    let of_block = cuts.par_chunks_mut(bounds.len()).zip(sources).with_min_len(64);
-    of_block.for_each(|(cuts, s)| {
-        for (bound, cut) in bounds.iter().zip(cuts) {
-            let begin = s.row;
-            let rest = &s.block.features[begin..];
-            // A range is usually short beside the block: look nearby first. The first bound moves nothing.
-            let mut step = 16;
-            while step < rest.len() && (rest[step] as usize) < *bound {
-                step *= 2;
+/// Moves every block's cursor over the wave; what is passed over is dealt out to the ranges, part after part.
+fn deal(sources: &mut [Source], wave: &[usize], width: usize, threads: usize) -> Vec<Vec<Dealt>> {
+    let part = sources.len().div_ceil(PARTS_OF_THREAD * threads).max(1);
+    let (origin, end) = (wave[0], wave[wave.len() - 1]);
+    let mut range_of: Vec<u32> = vec![0; (end - origin).div_ceil(BUCKET)];
+    for (range, bounds) in (0..).zip(wave.windows(2)) {
+        range_of[(bounds[0] - origin) / BUCKET..(bounds[1] - origin).div_ceil(BUCKET)].fill(range);
+    }
+    let deal = |(number, sources): (usize, &mut [Source])| {
+        let mut ranges: Vec<Dealt> = wave.iter().skip(1).map(|_| Dealt::default()).collect();
+        for (place, s) in (number * part..).zip(sources) {
+            let Block { features, masks, codes, .. } = &s.block;
+            while let Some(&feature) = features.get(s.row).filter(|f| (**f as usize) < end) {
+                let dealt = &mut ranges[range_of[(feature as usize - origin) / BUCKET] as usize];
+                let mask = masks[s.row];
+                dealt.pieces.push((feature, Piece { place: place as u32, mask }));
+                let next = s.code + mask.count_ones() as usize * width;
+                dealt.codes.extend_from_slice(&codes[s.code..next]);
+                (s.row, s.code) = (s.row + 1, next);
             }
-            let near = &rest[..step.min(rest.len())];
-            s.row += near.partition_point(|f| (*f as usize) < *bound);
-            let ones: u32 = s.block.masks[begin..s.row].iter().map(|m| m.count_ones()).sum();
-            s.code += ones as usize * width;
-            *cut = (s.row as u32, s.code as u32);
         }
-    });
-    Wave { bounds, cuts }
+        ranges
+    };
+    sources.par_chunks_mut(part).enumerate().map(deal).collect()
 }
 
 /// The buckets of a range and where each begins.
@@ -246,22 +266,18 @@ fn encode(
     shape: &Shape,
     places: &[Place],
     dense: &[bool],
-    sources: &[Source],
-    wave: &Wave<'_>,
-    range: usize,
+    dealt: Vec<Dealt>,
+    range: Range<usize>,
     width: usize,
 ) -> Result<(Vec<u8>, Vec<u32>)> {
-    let origin = wave.bounds[range];
-    let n = wave.bounds[range + 1] - origin;
-    let cuts = || wave.cuts.chunks_exact(wave.bounds.len()).map(|c| (c[range], c[range + 1]));
+    let (origin, n) = (range.start, range.len());
     // Transpose: count pieces and weights of each feature, then give each its place.
     let mut at = vec![(0u32, 0u32); n + 1];
-    for (s, (begin, end)) in sources.iter().zip(cuts()) {
-        let rows = begin.0 as usize..end.0 as usize;
-        for (f, mask) in s.block.features[rows.clone()].iter().zip(&s.block.masks[rows]) {
+    for d in &dealt {
+        for (f, piece) in &d.pieces {
             let at = &mut at[*f as usize - origin];
             at.0 += 1;
-            at.1 += mask.count_ones();
+            at.1 += piece.mask.count_ones();
         }
     }
     let (mut pieces_before, mut codes_before) = (0, 0);
@@ -273,15 +289,14 @@ fn encode(
     }
     let mut pieces = vec![Piece::default(); pieces_before as usize];
     let mut codes = vec![0u8; codes_before as usize];
-    for (place, (s, (begin, end))) in sources.iter().zip(cuts()).enumerate() {
-        let (rows, mut code) = (begin.0 as usize..end.0 as usize, begin.1 as usize);
-        for (f, &mask) in s.block.features[rows.clone()].iter().zip(&s.block.masks[rows]) {
+    for d in dealt {
+        let mut code = 0;
+        for (f, from) in &d.pieces {
             let (piece, to) = &mut at[*f as usize - origin];
-            pieces[*piece as usize] = Piece { place: place as u32, mask };
+            pieces[*piece as usize] = *from;
             *piece += 1;
-            let len = mask.count_ones() as usize * width;
-            let (target, from) =
-                (&mut codes[*to as usize..*to as usize + len], &s.block.codes[code..code + len]);
+            let len = from.mask.count_ones() as usize * width;
+            let (target, from) = (&mut codes[*to as usize..*to as usize + len], &d.codes[code..code + len]);
             for (t, c) in target.iter_mut().zip(from) {
                 *t = *c;
             }
