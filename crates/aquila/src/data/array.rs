@@ -1,6 +1,7 @@
 //! NumPy's array format: the header, and elements read as the numbers we keep.
 
 use crate::error::{Error, ErrorCode, Result, fail};
+use crate::kernels::prefer_large;
 use std::io::{self, Read, Write};
 
 /// NumPy itself writes some hundred bytes and refuses more than 10,000.
@@ -210,6 +211,8 @@ pub(super) fn reserve<T>(count: usize) -> Result<Vec<T>> {
         let message = format!("no memory for {count} elements of {} bytes", size_of::<T>());
         Error::new(ErrorCode::MemoryLimit, message)
     })?;
+    // Training reads rows in random order.
+    prefer_large(out.spare_capacity_mut());
     Ok(out)
 }
 

@@ -3,6 +3,8 @@
 //! The solver's state holds one line of 16 floats a feature and reads them in random order. An allocator gives
 //! floats 16 bytes of alignment, and then each of these reads touches two lines.
 
+use super::pages::large_vec;
+
 /// One cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
@@ -19,7 +21,12 @@ impl Aligned {
     /// Makes it this many zeros.
     pub fn reset(&mut self, len: usize) {
         self.lines.clear();
-        self.lines.resize(len.div_ceil(16), Line([0.0; 16]));
+        let lines = len.div_ceil(16);
+        if lines > self.lines.capacity() {
+            // What is held is of no use, and would be copied.
+            self.lines = large_vec(lines);
+        }
+        self.lines.resize(lines, Line([0.0; 16]));
         self.len = len;
     }
 }

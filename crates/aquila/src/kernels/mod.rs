@@ -16,6 +16,7 @@ pub mod halves;
 mod lanes;
 mod map;
 pub(crate) mod odds;
+mod pages;
 pub(crate) mod pairs;
 pub(crate) mod panels;
 pub(crate) mod picked;
@@ -26,6 +27,7 @@ pub(crate) mod tables;
 mod tiles;
 
 pub(crate) use map::map_file;
+pub(crate) use pages::prefer_large;
 
 /// An instruction set that kernels are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,6 +110,16 @@ pub(crate) fn prefetch_line<T>(at: *const T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
+}
+
+/// Asks for the first lines of a sparse row that will be read soon. The processor fetches on once it sees a row being
+/// read, but rows in random order begin where it does not look.
+#[inline(always)]
+pub(crate) fn prefetch_row(indices: &[u32], values: &[f32]) {
+    for line in 0..(indices.len().div_ceil(16)).min(4) {
+        prefetch_line(indices.as_ptr().wrapping_add(16 * line));
+        prefetch_line(values.as_ptr().wrapping_add(16 * line));
+    }
 }
 
 /// Asks for the cache line of a place; it may be past the slice.

@@ -144,8 +144,6 @@ struct Rounds {
     direction: Vec<f32>,
     sides: Vec<Option<usize>>,
     sums: [Vec<f32>; 2],
-    /// How many of the columns are sparse; they come first.
-    sparse: usize,
     keys: Vec<u64>,
 }
 
@@ -156,7 +154,6 @@ impl Rounds {
             direction: zero.clone(),
             sides: vec![None; rows],
             sums: [zero.clone(), zero],
-            sparse: points.sparse_cols(),
             keys: Vec::new(),
         }
     }
@@ -192,18 +189,15 @@ impl Rounds {
         (0..2).map(|side| self.length(side)).sum()
     }
 
-    /// The length of a side's sum. Dense columns are summed in streams, which need not wait for each other.
+    /// The length of a side's sum, in streams, which need not wait for each other.
     fn length(&self, side: usize) -> f32 {
-        let (sparse, dense) = self.sums[side].split_at(self.sparse);
-        let mut squared = sparse.iter().map(|v| v * v).sum::<f32>();
+        let (lines, rest) = self.sums[side].as_chunks::<16>();
         let mut streams = [0f32; 16];
-        for line in dense.as_chunks::<16>().0 {
+        for line in lines {
             streams.iter_mut().zip(line).for_each(|(sum, v)| *sum += v * v);
         }
-        if !dense.is_empty() {
-            squared += streams.iter().sum::<f32>();
-        }
-        squared.sqrt()
+        let rest = rest.iter().map(|v| v * v).sum::<f32>();
+        (streams.iter().sum::<f32>() + rest).sqrt()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::LabelVectors;
 use crate::kernels::rounded::Rounded;
-use crate::kernels::{Isa, tables};
+use crate::kernels::{Isa, prefetch_row, tables};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -56,11 +56,6 @@ impl Points {
         self.cols + self.dense.cols()
     }
 
-    /// Number of sparse columns, which come first.
-    pub fn sparse_cols(&self) -> usize {
-        self.cols
-    }
-
     /// Number of entries, all values of the block included.
     pub fn nnz(&self) -> usize {
         self.idx.len() + self.len() * self.dense.cols()
@@ -69,7 +64,13 @@ impl Points {
     /// `⟨row, vector⟩` of each of these rows: the same bits on every machine.
     pub fn dots(&self, rows: &[u32], vector: &[f32], out: &mut [f32]) {
         let (first, last) = vector.split_at(self.cols);
-        rows.iter().zip(&mut *out).for_each(|(row, out)| *out = self.dot_sparse(*row as usize, first));
+        for (n, (row, out)) in rows.iter().zip(&mut *out).enumerate() {
+            if let Some(next) = rows.get(n + 1) {
+                let (idx, val) = self.row(*next as usize);
+                prefetch_row(idx, val);
+            }
+            *out = self.dot_sparse(*row as usize, first);
+        }
         if !last.is_empty() {
             let mut block = [0f32; TOGETHER];
             for (rows, out) in rows.chunks(TOGETHER).zip(out.chunks_mut(TOGETHER)) {

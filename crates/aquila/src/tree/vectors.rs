@@ -23,8 +23,8 @@ use super::label_vectors::{LabelVectors, stretch};
 use crate::control::Control;
 use crate::data::Csr;
 use crate::error::Result;
-use crate::kernels::Isa;
 use crate::kernels::rounded::{Rounded, add_floats, round};
+use crate::kernels::{Isa, prefetch_row};
 use rayon::prelude::*;
 
 /// Labels handled by one task.
@@ -120,9 +120,18 @@ impl<'a> Pifa<'a> {
                     control.check()?;
                     let mut out = Chunk::default();
                     for at in chunk * CHUNK..((chunk + 1) * CHUNK).min(n) {
-                        for (i, share) in rows(at) {
+                        let row = |i: usize| {
                             let span = x.indptr()[i]..x.indptr()[i + 1];
-                            sum.add(share, &x.indices()[span.clone()], &values[span]);
+                            (&x.indices()[span.clone()], &values[span])
+                        };
+                        let mut coming = rows(at).skip(1);
+                        for (i, share) in rows(at) {
+                            if let Some((next, _)) = coming.next() {
+                                let (indices, values) = row(next);
+                                prefetch_row(indices, values);
+                            }
+                            let (indices, values) = row(i);
+                            sum.add(share, indices, values);
                         }
                         if measured {
                             out.lengths.push(sum.length());

@@ -2,7 +2,7 @@
 
 use crate::data::{Csr, Dense, FeatureRow, Features};
 use crate::kernels::dcd::{DenseRows, Entries, Rows, Span};
-use crate::kernels::{Isa, halves};
+use crate::kernels::{Isa, halves, prefetch_row};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
@@ -230,7 +230,11 @@ impl Gatherer {
         self.once.resize(words, 0);
         self.twice.resize(words, 0);
         self.local.resize(data.cols(), 0);
-        for i in rows {
+        for (n, i) in rows.iter().enumerate() {
+            if let Some(next) = rows.get(n + 2) {
+                let (idx, val) = data.row(*next as usize);
+                prefetch_row(idx, val);
+            }
             for j in data.row(*i as usize).0 {
                 let (word, bit) = (*j as usize / 64, 1 << (j % 64));
                 self.twice[word] |= self.once[word] & bit;
