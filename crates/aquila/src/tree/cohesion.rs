@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::rng::Rng;
 
 /// Most labels of the sample.
-const SAMPLE: usize = 8192;
+pub const SAMPLE: usize = 8192;
 /// Labels from which on there is a trial: smaller trees have few splits, and their vectors matter little.
 pub const TRIED_FROM: usize = 4096;
 /// Rows' labels torn apart by whole vectors, for each one by cut vectors, up to which whole ones are better clearly.

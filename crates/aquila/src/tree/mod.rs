@@ -14,7 +14,7 @@ mod vectors;
 pub use bisect::Bisection;
 pub(crate) use build::halves;
 pub use build::{Shape, Split, build};
-pub use cohesion::{TRIED_FROM, whole_is_better};
+pub use cohesion::{SAMPLE as TRIAL_SAMPLE, TRIED_FROM, whole_is_better};
 pub use kary::Clustering;
 pub use label_tree::{LabelTree, NODE, TreeLayer};
 pub use label_vectors::LabelVectors;

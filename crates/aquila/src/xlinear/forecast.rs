@@ -1,10 +1,12 @@
-//! The forecast of a training's peak of memory, from sizes alone.
+//! The forecast of a training's peak of memory, from sizes and from the label vectors of a sample.
 
 use super::{Negatives, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
 use crate::data::{Csr, Features};
 use crate::kernels::{Isa, halves};
 use crate::linear::together;
-use crate::tree::TRIED_FROM;
+use crate::rng::Rng;
+use crate::tree::{TRIAL_SAMPLE, TRIED_FROM};
+use std::collections::BTreeMap;
 
 /// What helps where the limit is too low.
 pub(super) const CURE: &str =
@@ -17,8 +19,63 @@ pub(super) const CURE: &str =
 /// label keeps no more weights than its own rows have entries on all sets that we measured; a lower threshold lets
 /// in features of its siblings' rows, by a power law fitted to the same sets. Tests hold the forecast between one and
 /// three times the peak that an allocator counts.
+///
+/// Where a trial decides whether label vectors are cut, they are taken for cut ones.
 pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> u64 {
-    Sizes::of(x, y.cols(), y.nnz() as f64).stages(params, threads).most() as u64
+    let mut sizes = Sizes::of(x, y.cols(), y.nnz() as f64);
+    if params.tree.vectors == VectorKind::Pifa && params.tree.vector_cut != VectorCut::Never {
+        sizes.cut = Some(cut_entries(x.sparse(), y, params.tree.vector_mass));
+    }
+    sizes.stages(params, threads).most() as u64
+}
+
+/// Labels whose vectors are looked at, and most of their rows.
+const SAMPLE: usize = 512;
+const ROWS: usize = 64;
+
+/// Entries of all PIFA vectors, each cut to the fewest that hold this share of its squared length. Of labels drawn as
+/// often as they have rows, each stands for its entries divided by its rows. (That of more rows than [`ROWS`] counts
+/// too much for what it is, but its part of all entries is small.)
+fn cut_entries(x: &Csr, y: &Csr, mass: f32) -> f64 {
+    let pairs = y.nnz();
+    if pairs == 0 {
+        return 0.0;
+    }
+    let mut rng = Rng::new(&[0x0073_616d_706c_6500]);
+    let drawn: Vec<u32> =
+        (0..SAMPLE).map(|_| y.indices()[(rng.next_u64() % pairs as u64) as usize]).collect();
+    let mut labels = drawn.clone();
+    labels.sort_unstable();
+    labels.dedup();
+    let mut rows: Vec<(usize, Vec<u32>)> = vec![Default::default(); labels.len()];
+    for (i, row) in y.iter_rows().enumerate() {
+        for label in row.indices {
+            if let Ok(at) = labels.binary_search(label) {
+                let (count, some) = &mut rows[at];
+                *count += 1;
+                if some.len() < ROWS {
+                    some.push(i as u32);
+                }
+            }
+        }
+    }
+    let of_label = |(count, some): &(usize, Vec<u32>)| {
+        let mut sum: BTreeMap<u32, f32> = BTreeMap::new();
+        for i in some {
+            x.row(*i as usize).iter().for_each(|(j, v)| *sum.entry(j).or_default() += v);
+        }
+        let mut squares: Vec<f32> = sum.values().map(|v| v * v).collect();
+        squares.sort_unstable_by(|a, b| b.total_cmp(a));
+        let wanted = mass * squares.iter().sum::<f32>();
+        let (mut held, mut entries) = (0.0, 0);
+        while entries < squares.len() && held < wanted {
+            held += squares[entries];
+            entries += 1;
+        }
+        entries as f64 / *count as f64
+    };
+    let shares: BTreeMap<u32, f64> = labels.into_iter().zip(rows.iter().map(of_label)).collect();
+    pairs as f64 / SAMPLE as f64 * drawn.iter().map(|label| shares[label]).sum::<f64>()
 }
 
 /// What a forecast knows of rows and their labels, which need not exist yet.
@@ -36,6 +93,8 @@ pub(crate) struct Sizes {
     pub pairs: f64,
     /// Sparse entries of the rows of each label, of all labels together: most that vectors of labels can hold.
     pub support: f64,
+    /// Entries of all cut label vectors, where a sample told.
+    pub cut: Option<f64>,
 }
 
 /// The peak of each stage of a training.
@@ -75,6 +134,7 @@ impl Sizes {
             labels: labels as f64,
             pairs,
             support: pairs * entries / (x.rows() as f64).max(1.0),
+            cut: None,
         }
     }
 
@@ -106,14 +166,16 @@ impl Sizes {
         };
         let cut = match tree.vector_cut {
             VectorCut::Always => true,
-            VectorCut::Auto => labels < TRIED_FROM as f64,
+            VectorCut::Auto => self.cut.is_some() || labels < TRIED_FROM as f64,
             VectorCut::Never => false,
         } || tree.vectors == VectorKind::Pii;
         let entries = match tree.vector_entries {
             most if cut && most > 0 => widest.min(f64::from(most)),
             _ => widest,
         };
-        let vectors = 8.0 * support.min(labels * entries);
+        // A quarter more than the sample says, for what it does not see.
+        let sampled = self.cut.map_or(f64::INFINITY, |entries| 1.25 * entries);
+        let vectors = 8.0 * support.min(labels * entries).min(sampled);
         // Of a block all columns stay, in two bytes each.
         let beside = if tree.vectors == VectorKind::Pifa {
             2.0 * labels * (block + 31.0) * block.min(1.0)
@@ -124,9 +186,17 @@ impl Sizes {
         let lists = 100.0 * labels;
         let centres = match tree.split {
             SplitKind::Balanced => 24.0 * d,
-            SplitKind::Kary => 4.0 * (d + block) * f64::from(tree.arity).min(labels),
+            // Below the root each thread has a node of its own, most of whose columns are its alone.
+            SplitKind::Kary => 4.0 * (d + block) * f64::from(tree.arity).min(labels) * threads.min(2.0),
         };
-        let building = matrices + scaled + lists + beside + 8.0 * pairs + (2.5 * vectors + 4.0 * d * threads);
+        // The trial of cut vectors has whole ones of a sample, and copies of them as they are split.
+        let tried = tree.vector_cut == VectorCut::Auto && labels >= TRIED_FROM as f64;
+        let trial = match tried {
+            true => 32.0 * support * (TRIAL_SAMPLE as f64 / labels).min(1.0) + 12.0 * d * threads,
+            false => 0.0,
+        };
+        let building =
+            matrices + scaled + lists + beside + 8.0 * pairs + (2.5 * vectors + 4.0 * d * threads).max(trial);
         let splitting =
             matrices + scaled + lists + beside + (2.0 * vectors + 24.0 * d).max(vectors + centres);
 
@@ -159,12 +229,13 @@ impl Sizes {
         let blocks = weights * (3.0 + width) + panels;
         // Of a node of all rows: its features with their columns, and what each row has in all lanes.
         let (entries, used) = (self.entries, sparse.min(self.entries));
-        let lanes = 4.0 * together(Isa::detect(), sparse as usize, block > 0.0) as f64;
+        let shared = sparse.min(entries / 2.0);
+        let lanes = 4.0 * together(Isa::detect(), shared as usize, block > 0.0) as f64;
         let weighted = if solver.relevance == Relevance::Off { 0.0 } else { lanes };
         let worker = n * (48.0 + lanes + weighted)
             + 4.25 * sparse
             + 16.0 * used
-            + (8.0 + lanes) * sparse.min(entries / 2.0)
+            + (8.0 + lanes) * shared
             + 8.0 * entries.min(4.0 * sparse)
             + 1.5 * lanes * block
             + if dense > 0.0 { 4.0 * n } else { 0.0 };

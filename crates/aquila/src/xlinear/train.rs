@@ -176,7 +176,13 @@ fn run(
         Some(tree) => tree,
         None => {
             tell("labelVectors", 0);
-            let vectors = vectors(&rows, y, inputs.label_vectors.as_ref(), params, control)?;
+            let whole_forecast = whole_forecast(x, y, params, control);
+            let fits = control.memory_limit == 0 || whole_forecast <= control.memory_limit;
+            let own = inputs.label_vectors.as_ref();
+            let (vectors, whole) = vectors(&rows, y, own, params, fits, control)?;
+            if whole {
+                report.forecast_bytes = whole_forecast;
+            }
             report.label_vectors = lap();
             tell("tree", 0);
             tree::build(vectors, &shape(params), control)?.collapse(params.tree.collapse)
@@ -238,22 +244,31 @@ pub(crate) fn label_tree(
     params: &TrainParams,
     control: &Control,
 ) -> Result<LabelTree> {
-    let vectors = vectors(rows, y, None, params, control)?;
+    let (vectors, _) = vectors(rows, y, None, params, true, control)?;
     let tree = tree::build(vectors, &shape(params), control)?.collapse(params.tree.collapse);
     Ok(by_rows(tree, y))
 }
 
+/// What whole label vectors would need.
+fn whole_forecast(x: &Features, y: &Csr, params: &TrainParams, control: &Control) -> u64 {
+    let mut whole = params.clone();
+    whole.tree.vector_cut = VectorCut::Never;
+    forecast(x, y, &whole, control.thread_count())
+}
+
+/// The label vectors, and whether a trial decided for whole ones, which may only be where they fit into memory.
 fn vectors(
     rows: &TrainRows<'_>,
     y: &Csr,
     own: Option<&Csr>,
     params: &TrainParams,
+    whole_fits: bool,
     control: &Control,
-) -> Result<LabelVectors> {
+) -> Result<(LabelVectors, bool)> {
     let p = &params.tree;
     let most = Cut::to(p.vector_entries as usize);
     if let Some(own) = own {
-        return tree::given(own, most, control).map(LabelVectors::from);
+        return Ok((tree::given(own, most, control)?.into(), false));
     }
     let labels_rows = y.transpose();
     match p.vectors {
@@ -263,13 +278,15 @@ fn vectors(
             let pifa = Pifa { dense, dense_cols, ..Pifa::new(x, values, &labels_rows) };
             let cut = Cut { mass: p.vector_mass, ..most };
             let whole = match p.vector_cut {
-                VectorCut::Auto => tree::whole_is_better(&pifa, cut, bisection(params), control)?,
+                VectorCut::Auto => {
+                    whole_fits && tree::whole_is_better(&pifa, cut, bisection(params), control)?
+                }
                 VectorCut::Always => false,
                 VectorCut::Never => true,
             };
-            pifa.all(if whole { Cut::NONE } else { cut }, control)
+            Ok((pifa.all(if whole { Cut::NONE } else { cut }, control)?, whole))
         }
-        VectorKind::Pii => tree::pii(&labels_rows, most, control).map(LabelVectors::from),
+        VectorKind::Pii => Ok((tree::pii(&labels_rows, most, control)?.into(), false)),
     }
 }
 
