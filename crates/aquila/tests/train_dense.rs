@@ -118,7 +118,7 @@ fn the_solver_learns_the_weights_of_sparse_columns_on_every_set() {
             (0..n).map(|_| (0..20).fold(0, |m, l| m | u32::from(rng.below(4) == 0) << l)).collect();
         for loss in LOSSES {
             for (width, active) in [(4, 0b1011), (8, 0x7f), (16, 0xffff), (32, 0xf_ffff)] {
-                let stop = Stop { eps: 2e-3, max_passes: 2000 };
+                let stop = Stop { eps: 2e-3, gain: 0.0, max_passes: 2000 };
                 let step = Step { loss, cp: 2.0, cn: 1.0, bias: 1.0, rest: REST * stop.eps };
                 let learn = |isa, rows, of_products: bool| {
                     let problem = Problem { rows, positives: &positives, relevance: None, step };

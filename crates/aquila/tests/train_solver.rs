@@ -5,7 +5,7 @@ mod common;
 use aquila::control::Control;
 use aquila::kernels::Isa;
 use aquila::kernels::dcd::{DualLoss, Entries, Problem, Rows, Span, Step};
-use aquila::linear::{REST, Scratch, Stop, solve, width_of};
+use aquila::linear::{REST, Scratch, Stop, lanes_of, solve, width_of};
 use common::{Lists, Rng, Single, random_rows};
 use proptest::prelude::*;
 
@@ -119,7 +119,7 @@ impl Case {
     }
 }
 
-const FINE: Stop = Stop { eps: 3e-4, max_passes: 4000 };
+const FINE: Stop = Stop { eps: 3e-4, gain: 0.0, max_passes: 4000 };
 
 fn step(loss: DualLoss, cp: f32, cn: f32, bias: f32) -> Step {
     Step { loss, cp, cn, bias, rest: REST * FINE.eps }
@@ -183,7 +183,7 @@ fn every_register_takes_the_same_way() {
     // Few passes: not only the end but each step agrees.
     for loss in LOSSES {
         let case = Case::new(11, 60, 25, 4, step(loss, 1.5, 0.7, 1.0), true);
-        let stop = Stop { eps: 1e-6, max_passes: 5 };
+        let stop = Stop { eps: 1e-6, gain: 0.0, max_passes: 5 };
         let plain = case.learn(Isa::Scalar, 4, 0b1111, &none, stop);
         for isa in Isa::available() {
             for width in [4, 8, 16, 32] {
@@ -280,13 +280,51 @@ fn stops_at_the_passes_and_at_a_cancelled_call() {
     let mut scratch = Scratch::default();
     let mut run = |max_passes, eps, control: &Control| {
         let rng = aquila::rng::Rng::new(&[1]);
-        solve(Isa::Scalar, &problem, None, 0b11, 4, Stop { eps, max_passes }, rng, &mut scratch, control)
+        solve(
+            Isa::Scalar,
+            &problem,
+            None,
+            0b11,
+            4,
+            Stop { eps, gain: 0.0, max_passes },
+            rng,
+            &mut scratch,
+            control,
+        )
     };
     assert_eq!(run(3, 1e-6, &Control::default()).unwrap(), 3);
     assert!(run(1000, 0.1, &Control::default()).unwrap() < 100);
     let control = Control::default();
     control.cancel_flag().store(true, std::sync::atomic::Ordering::Relaxed);
     common::refused(run(3, 0.1, &control), aquila::ErrorCode::Cancelled, &[]);
+}
+
+#[test]
+fn a_lane_ends_where_a_pass_gains_little() {
+    for loss in LOSSES {
+        let case = Case::new(3, 300, 40, 3, step(loss, 1.0, 1.0, 1.0), false);
+        let flat = Flat::new(&case.rows, case.cols, &none);
+        let problem =
+            Problem { rows: flat.rows(), positives: &case.positives, relevance: None, step: case.step };
+        let passes = |gain| {
+            let (stop, rng) = (Stop { eps: 0.0, gain, max_passes: 500 }, aquila::rng::Rng::new(&[1]));
+            let mut scratch = Scratch::default();
+            solve(Isa::Scalar, &problem, None, 0b111, 4, stop, rng, &mut scratch, &Control::default())
+                .unwrap()
+        };
+        // Less is asked for with each, and the first asks for nothing.
+        let [never, fine, coarse] = [0.0, 1e-4, 1e-2].map(passes);
+        assert!(
+            never == 500 && fine < 100 && coarse < fine && coarse > 1,
+            "{loss:?}: {never} {fine} {coarse}"
+        );
+        let objective = |stop| {
+            let scratch = case.learn(Isa::Scalar, 4, 0b111, &none, stop);
+            case.single(1).objective(&case.weights(&scratch, 1, &none))
+        };
+        let (best, got) = (objective(FINE), objective(Stop { eps: 0.0, gain: 1e-4, max_passes: 500 }));
+        assert!(got - best < 0.01 * best, "{loss:?}: {got}, not {best}");
+    }
 }
 
 #[test]
@@ -307,6 +345,25 @@ fn survivors_are_the_weights_of_at_least_the_threshold() {
             }
         }
     }
+}
+
+#[test]
+fn siblings_are_stepped_through_together_but_for_the_last_few() {
+    let steps = |mut left: usize, cols| {
+        let mut steps = Vec::new();
+        while left > 0 {
+            steps.push(lanes_of(left, Isa::Avx2, cols, false));
+            left -= steps[steps.len() - 1];
+        }
+        steps
+    };
+    let [near, between, far] = [1000, 100_000, 1_000_000];
+    assert_eq!((steps(82, near), steps(17, near)), (vec![32, 32, 18], vec![17]));
+    assert_eq!((steps(40, between), steps(17, between)), (vec![16, 16, 8], vec![16, 1]));
+    assert_eq!(
+        (steps(82, far), steps(57, far), steps(17, far)),
+        (vec![32, 32, 16, 2], vec![32, 25], vec![16, 1])
+    );
 }
 
 #[test]
@@ -336,7 +393,7 @@ proptest! {
     ) {
         let case = Case::new(seed, n, cols, lanes, step(LOSSES[which], cp, cn, bias), relevance);
         let width = width_of(lanes as u32);
-        let scratch = case.learn(Isa::detect(), width, u32::MAX >> (32 - lanes), &none, Stop { eps: 1e-3, max_passes: 5000 });
+        let scratch = case.learn(Isa::detect(), width, u32::MAX >> (32 - lanes), &none, Stop { eps: 1e-3, gain: 0.0, max_passes: 5000 });
         for lane in 0..lanes {
             let single = case.single(lane);
             let w = case.weights(&scratch, lane, &none);

@@ -4,4 +4,4 @@ mod kept;
 mod solver;
 
 pub use kept::Kept;
-pub use solver::{REST, Scratch, Stop, solve, together, width_of};
+pub use solver::{REST, Scratch, Stop, lanes_of, solve, together, width_of};

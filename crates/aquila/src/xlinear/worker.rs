@@ -8,12 +8,23 @@ use crate::error::Result;
 use crate::kernels::Isa;
 use crate::kernels::dcd::{Entries, Problem, Siblings};
 use crate::kernels::gram::Gram;
-use crate::linear::{Kept, Scratch, Stop, solve, together, width_of};
+use crate::linear::{Kept, Scratch, Stop, lanes_of, solve, width_of};
 use crate::rng::Rng;
+use crate::tree::NODE;
 use std::ops::Range;
 
 /// What a relevance of 0 is taken for: the row is not the label's negative, and its error costs next to nothing.
 const LEAST: f32 = 1e-9;
+
+/// The share of all gains that a lane's last pass made, at the default `eps`. Twice as much costs `delicious` 0.1 to 0.3
+/// points of P@k.
+const GAIN: f32 = 0.0005;
+/// The same where all children are inner nodes, whose scores choose the beam and little else: ten times as much leaves
+/// P@k of all sets within the noise of seeds, at a third fewer passes.
+const INNER_GAIN: f32 = 0.005;
+/// The `eps` that these were measured at. Gains are squares of gradients, so a smaller one asks for less by its square; a
+/// larger one ends lanes by itself.
+const EPS: f32 = 0.1;
 
 /// One thread's memory.
 #[derive(Debug, Default)]
@@ -50,12 +61,17 @@ impl Worker {
             self.gram.of(isa, &node.rows);
             &self.gram
         });
-        let stop = Stop { eps: params.eps, max_passes: params.max_passes };
-        let children = job.layer.children(task.parent).len();
-        let end = (task.blocks.end * LANES).min(children);
-        let together = together(isa, node.rows.cols(), node.rows.mostly_dense());
-        for first in (task.blocks.start * LANES..end).step_by(together) {
-            let lanes = (end - first).min(together);
+        let children = job.layer.children(task.parent);
+        let inner = job.layer.labels[children.clone()].iter().all(|label| *label == NODE);
+        let gain = (params.eps / EPS).min(1.0).powi(2) * if inner { INNER_GAIN } else { GAIN };
+        let stop = Stop { eps: params.eps, gain, max_passes: params.max_passes };
+        let end = (task.blocks.end * LANES).min(children.len());
+        let mostly_dense = node.rows.mostly_dense();
+        let mut next = task.blocks.start * LANES;
+        while next < end {
+            let first = next;
+            let lanes = lanes_of(end - first, isa, node.rows.cols(), mostly_dense);
+            next += lanes;
             let width = width_of(lanes as u32);
             self.masks.clear();
             self.masks.resize(self.rows.len(), 0);
@@ -260,7 +276,7 @@ mod tests {
                 let learn = |rows: Rows<'_>, columns: Columns<'_>| {
                     let step = Step { loss, cp: 2.0, cn: 1.0, bias: 1.0, rest: 1e-5 };
                     let problem = Problem { rows, positives: &masks, relevance: None, step };
-                    let stop = Stop { eps: 1e-4, max_passes: 3000 };
+                    let stop = Stop { eps: 1e-4, gain: 0.0, max_passes: 3000 };
                     let (mut scratch, mut survivors) = (Scratch::default(), Vec::new());
                     let control = Control::default();
                     let isa = Isa::detect();

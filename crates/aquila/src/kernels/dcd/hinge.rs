@@ -18,6 +18,7 @@ pub(super) struct HingePass<V> {
     beta: f32,
     max: V,
     min: V,
+    gain: V,
 }
 
 /// What a step needs of a row, but for its margins.
@@ -46,6 +47,7 @@ impl<const SQUARED: bool> Rule for Hinge<SQUARED> {
                 beta: step.bias * step.bias,
                 max: V::splat(f32::NEG_INFINITY),
                 min: V::splat(f32::INFINITY),
+                gain: V::splat(0.0),
             }
         }
     }
@@ -86,6 +88,8 @@ impl<const SQUARED: bool> Rule for Hinge<SQUARED> {
                 pg = V::select(a.less(c), pg, pg.max(zero));
             }
             (pass.max, pass.min) = (pass.max.max(pg), pass.min.min(pg));
+            // A step of ω·G/Q raises the dual by (ω − ω²/2)·G²/Q.
+            pass.gain = pg.mul(pg).mul_add(pace, pass.gain);
             let moved = args.active & (pass.rest.less(pg) | pg.less(pass.minus_rest));
             if moved == 0 {
                 return None;
@@ -103,19 +107,20 @@ impl<const SQUARED: bool> Rule for Hinge<SQUARED> {
     #[inline(always)]
     unsafe fn end<V: Lanes>(pass: HingePass<V>) -> Gap {
         // SAFETY: the trait's contract.
-        unsafe { gap(pass.max, pass.min) }
+        unsafe { gap(&pass) }
     }
 }
 
 /// # Safety
 /// The instruction set of `V` must have been detected.
 #[inline(always)]
-unsafe fn gap<V: Lanes>(max: V, min: V) -> Gap {
-    let mut gap = Gap { max: [0.0; MOST], min: [0.0; MOST] };
+unsafe fn gap<V: Lanes>(pass: &HingePass<V>) -> Gap {
+    let mut gap = Gap { max: [0.0; MOST], min: [0.0; MOST], gain: [0.0; MOST] };
     // SAFETY: so many floats take any V.
     unsafe {
-        max.store(gap.max.as_mut_ptr());
-        min.store(gap.min.as_mut_ptr());
+        pass.max.store(gap.max.as_mut_ptr());
+        pass.min.store(gap.min.as_mut_ptr());
+        pass.gain.store(gap.gain.as_mut_ptr());
     }
     gap
 }

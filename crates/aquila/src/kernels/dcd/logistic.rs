@@ -13,7 +13,7 @@ impl Rule for Logistic {
 
     #[inline(always)]
     unsafe fn begin<V: Lanes>(_: &Step) -> Gap {
-        Gap { max: [0.0; MOST], min: [0.0; MOST] }
+        Gap { max: [0.0; MOST], min: [0.0; MOST], gain: [0.0; MOST] }
     }
 
     #[inline(always)]
@@ -37,6 +37,7 @@ impl Rule for Logistic {
                 let (gradient, to) = logistic_root(q, y * margins[l] + lone * *a, *a, c[l]);
                 gap.max[l] = gap.max[l].max(gradient.abs());
                 if gradient.abs() > step.rest {
+                    gap.gain[l] += ((to - *a) * gradient).abs();
                     d[l] = (to - *a) * y;
                     *a = to;
                     moved = true;

@@ -22,13 +22,15 @@ pub struct Problem<'a> {
     pub step: Step,
 }
 
-/// Largest and smallest projected gradient that a pass met, by lane.
+/// What a pass met, by lane.
 #[derive(Debug, Clone, Copy)]
 pub struct Gap {
-    /// The largest.
+    /// The largest projected gradient.
     pub max: [f32; MOST],
     /// The smallest.
     pub min: [f32; MOST],
+    /// How much the pass raised the dual objective, up to a factor that is the same in all passes.
+    pub gain: [f32; MOST],
 }
 
 /// One pass over the rows in this order. Lanes outside `active` stay as they are.
