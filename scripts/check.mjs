@@ -1,6 +1,7 @@
 // `npm run check`: formatting, lints, types, documentation and packaging, all with warnings as errors.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { checkIntrinsics, linkMap, outdated } from './lib/native.mjs'
 import { bootstrap, root, run, tool } from './lib/run.mjs'
 
 bootstrap()
@@ -19,10 +20,15 @@ const known = others.filter((target) => existsSync(asked('--print', 'target-libd
 for (const target of known)
   run('cargo', ['clippy', '--workspace', '--target', target, '--', '-D', 'warnings'])
 run('cargo', ['doc', '--workspace', '--no-deps'], rustdoc)
+// What the compiler made of the kernels shows in a release build of these sources alone.
+const map = linkMap(host)
+if (map && outdated(map)) run(process.execPath, ['scripts/build.mjs'])
+const intrinsics = checkIntrinsics(map)
 run(tool('biome'), ['ci', '--colors=off', '.'])
 run(tool('tsc'), ['--noEmit'])
 run(tool('publint'), ['--strict'])
 run(tool('typedoc'), ['--emit', 'none'])
+console.log(intrinsics)
 console.log(`also checked for: ${known.join(', ') || 'no other platform'}`)
 const unknown = others.filter((target) => !known.includes(target))
 if (unknown.length > 0)

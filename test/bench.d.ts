@@ -1,2 +1,2 @@
-// The benchmark's own modules are plain JavaScript.
+// The modules of the benchmark and of the scripts are plain JavaScript.
 declare module '*.mjs'
