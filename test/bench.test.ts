@@ -95,6 +95,13 @@ const round = (seconds: number, p: [number, number, number], more = {}) => ({
 describe('the comparison', () => {
   const ours = bestOf([round(2, [60, 40, 30]), round(1, [60, 40, 30])])
 
+  it('compares fewer instructions of ours with all of the peer, and leaves out what was not measured', () => {
+    const lesser = bestOf([round(1, [60, 40, 30], { batchMsPerRowAvx2: 0.02, singleMedianMsScalar: 0.4 })])
+    const { ratios } = compare(lesser, bestOf([round(4, [60, 40, 30])]), 5000)
+    expect(ratios).toMatchObject({ batchMsPerRow: 4, batchMsPerRowAvx2: 2, singleMedianMsScalar: 1 })
+    expect(ratios).toMatchObject({ batchMsPerRowScalar: null, singleMedianMsAvx2: null })
+  })
+
   it('takes the least of each measure and the mean quality', () => {
     const best = bestOf([
       round(2, [60, 40, 30], { modelBytes: 5 }),
@@ -355,6 +362,8 @@ describe('the command', () => {
     expect(ours.rounds.length).toBe(1)
     expect(ours.best.precision[1]).toBeGreaterThan(30)
     for (const name of ['trainSeconds', 'batchMsPerRow', 'singleMedianMs', 'modelBytes', 'trainPeakBytes'])
+      expect(ours.best[name]).toBeGreaterThan(0)
+    for (const name of ['batchMsPerRowScalar', 'singleMedianMsScalar'])
       expect(ours.best[name]).toBeGreaterThan(0)
 
     const readme = join(dir, 'README.md')

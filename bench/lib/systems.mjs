@@ -87,8 +87,11 @@ export async function peerVersions(python, folder) {
 }
 
 /** Runs a verb of the command line; what it printed. */
-export const aquila = async (args, timeout) =>
-  JSON.parse(await call(process.execPath, [cli, ...args.map(String), '--json'], { timeout }))
+export const aquila = async (args, timeout, env) =>
+  JSON.parse(await call(process.execPath, [cli, ...args.map(String), '--json'], { timeout, env }))
+
+/** Instruction sets that most processors stop at, as `AQUILA_ISA` and as the measures name them. */
+const LESSER = { avx2: 'Avx2', scalar: 'Scalar' }
 
 /** One turn of ours, through the command line. */
 async function turnOfOurs(
@@ -110,6 +113,21 @@ async function turnOfOurs(
     ['bench', ...common, '--single', '--queries', queries, '--rounds', singleRounds],
     timeout,
   )
+  const lesser = {}
+  for (const [isa, suffix] of Object.entries(LESSER)) {
+    const env = { AQUILA_ISA: isa }
+    const asked = ['--queries', queries, '--rounds', singleRounds]
+    const { simd, singleMs } = await aquila(['bench', ...common, ...asked], timeout, env)
+    // A processor that lacks the set has used another.
+    if (simd !== isa) continue
+    const { msPerRow } = await aquila(
+      ['predict', ...common, '--repeat', repeat, '--out', join(folder, 'lesser.npz')],
+      timeout,
+      env,
+    )
+    lesser[`batchMsPerRow${suffix}`] = msPerRow
+    lesser[`singleMedianMs${suffix}`] = singleMs.median
+  }
   const measured = {
     trainSeconds: trained.seconds.total,
     trainStages: trained.seconds,
@@ -121,6 +139,7 @@ async function turnOfOurs(
     singleMedianMs: singleMs.median,
     singleP99Ms: singleMs.p99,
     singleMeanMs: singleMs.mean,
+    ...lesser,
   }
   return { measured, model, answers }
 }

@@ -3,6 +3,7 @@
 import type { Command } from 'commander'
 import { AquilaError } from '../errors.js'
 import type { FeatureRow } from '../matrix.js'
+import { simd } from '../runtime.js'
 import { XLinear } from '../xlinear.js'
 import { count, heavy, interruptible, print, readRows } from './common.js'
 import { parametersOf, type SearchedOptions, searched, searchOf } from './search.js'
@@ -57,7 +58,9 @@ async function bench(options: Options, command: Command): Promise<void> {
     })
     const singleMs = summary(times)
     const microseconds = (ms: number) => `${(1000 * ms).toFixed(1)} µs`
-    print(json, { queries, rounds, singleMs }, [
+    const instructions = simd().used
+    print(json, { queries, rounds, simd: instructions, singleMs }, [
+      ['instruction set', instructions],
       ['queries', `${queries}, one after another; of each the best of ${rounds} rounds after a warm-up`],
       ['median', microseconds(singleMs.median)],
       ['p99', microseconds(singleMs.p99)],
