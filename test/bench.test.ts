@@ -189,9 +189,11 @@ describe('the texts', () => {
   it('show figures, ratios and refusals', () => {
     const text = markdown(results, 'x.svg').replaceAll(/ +/g, ' ')
     expect(text).toContain('at commit 0123456789 with uncommitted changes; A & B <C>, 2 cores, 16 GB')
-    expect(text).toContain('| pecos, a | 4.00× | 4.00× | 4.00× | 1.00× | 1.00× |')
+    expect(text).toContain('| pecos, a | 4.00× | 4.00× | – | – | 4.00× | – | – | 1.00× | 1.00× |')
     expect(text).toContain('| **pecos, geometric mean of all sets** | 8.00× |')
-    expect(text).toContain('| omikuji, a | worse answers: no ratio (P@1 −1.00) | – | – | – | – |')
+    expect(text).toContain(
+      '| omikuji, a | worse answers: no ratio (P@1 −1.00) | – | – | – | – | – | – | – | – |',
+    )
     expect(text).toContain('| omikuji, b<&" (aquila-2) | 3.00× |')
     expect(text).toContain('| **omikuji, geometric mean of 1 of 2 sets** | 3.00× |')
     expect(text).toContain('| gone (not installed) | – |')
@@ -200,7 +202,7 @@ describe('the texts', () => {
     const busy = { ...results, machine: { ...results.machine, busiest: 0.5 } }
     expect(section(busy)).toContain('up to 50 %')
     for (const line of text.split('\n').filter((line: string) => line.startsWith('| gone')))
-      expect(line.split('|').length).toBe(13)
+      expect(line.split('|').length).toBe(17)
   })
 
   it('are in the form that the formatter keeps', () => {
