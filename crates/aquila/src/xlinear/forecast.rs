@@ -23,7 +23,13 @@ pub(super) const CURE: &str =
 /// Where a trial decides whether label vectors are cut, they are taken for cut ones.
 pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> u64 {
     let mut sizes = Sizes::of(x, y.cols(), y.nnz() as f64);
-    if params.tree.vectors == VectorKind::Pifa && params.tree.vector_cut != VectorCut::Never {
+    let cut = params.tree.vectors == VectorKind::Pifa && params.tree.vector_cut != VectorCut::Never;
+    let entries = match params.tree.vector_entries {
+        0 => f64::INFINITY,
+        most => f64::from(most),
+    };
+    // Where even full vectors are small beside the rows, a sample would tell nothing that counts.
+    if cut && 8.0 * sizes.labels * entries > sizes.x_bytes() {
         sizes.cut = Some(cut_entries(x.sparse(), y, params.tree.vector_mass));
     }
     sizes.stages(params, threads).most() as u64

@@ -258,7 +258,6 @@ unsafe impl<C: Decode> Steps<C> for Avx2<C> {
         base: u32,
         x: f32,
         queue: &mut Queue,
-        _: &mut [f32],
     ) -> (usize, bool) {
         // SAFETY: 8 children and 8 codes from a place within the section are within the padding; the queue
         // holds 16 pairs more than it may be filled with.

@@ -171,7 +171,6 @@ unsafe impl<C: Decode> Steps<C> for Avx512<C> {
         base: u32,
         x: f32,
         queue: &mut Queue,
-        _: &mut [f32],
     ) -> (usize, bool) {
         // SAFETY: 16 children and 16 codes from a place within the section are within the padding; the queue
         // holds 16 pairs more than it may be filled with.

@@ -84,8 +84,7 @@ pub(super) unsafe fn add_entries<C: Codes, S: Steps<C>>(
         let mut left = left as usize;
         while left > 0 {
             // SAFETY: as the caller's, and something is left.
-            let (taken, ended) =
-                unsafe { steps.entries(layer.area, table, codes, left, base, x, queue, sums) };
+            let (taken, ended) = unsafe { steps.entries(layer.area, table, codes, left, base, x, queue) };
             if queue.is_full() {
                 queue.empty(sums);
             }

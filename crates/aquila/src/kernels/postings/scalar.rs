@@ -55,7 +55,6 @@ unsafe impl<C: Codes> Steps<C> for Scalar<C> {
         base: u32,
         x: f32,
         queue: &mut Queue,
-        _: &mut [f32],
     ) -> (usize, bool) {
         // Four at a time, however many the row has: where a row ends is mispredicted.
         let Some(children) = area.get(children..).and_then(|a| a.first_chunk::<4>()) else {

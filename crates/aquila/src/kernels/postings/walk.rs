@@ -44,8 +44,8 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
     /// The bytes from `at` to behind the `nth` byte that has bit 7 set; `len` if there are fewer within `len`.
     unsafe fn skip_rows(self, area: &[u8], at: usize, len: usize, nth: usize) -> usize;
 
-    /// Adds up to 16 entries of a row, now or by way of the queue: to the sum of `child & 127` plus `base` the weight
-    /// times `x`, up to the last of the row. Returns how many there were in front of the end and whether the row ended.
+    /// Queues up to 16 entries of a row: `child & 127` plus `base` with the weight times `x`, up to the last of the row.
+    /// Returns how many there were in front of the end and whether the row ended.
     unsafe fn entries(
         self,
         area: &[u8],
@@ -55,7 +55,6 @@ pub(super) unsafe trait Steps<C: Codes>: Copy {
         base: u32,
         x: f32,
         queue: &mut Queue,
-        sums: &mut [f32],
     ) -> (usize, bool);
 
     /// Queues `n ≤ 16` columns of the head.

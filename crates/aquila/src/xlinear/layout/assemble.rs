@@ -92,7 +92,7 @@ pub(crate) fn lay_out(
         let ranges = most.min(rest.len() - 1);
         let (wave, later) = (&rest[..=ranges], &rest[ranges..]);
         rest = later;
-        let mut parts = deal(&mut sources, wave, width, control.thread_count());
+        let mut parts = deal(&mut sources, wave, width, control);
         control.check()?;
         // By range, so that each is freed when it is encoded.
         let mut by_range: Vec<Vec<Dealt>> = (0..ranges).map(|_| Vec::with_capacity(parts.len())).collect();
@@ -236,8 +236,8 @@ fn bounds(sources: &[Source], features: usize, ranges: usize) -> Vec<usize> {
 }
 
 /// Moves every block's cursor over the wave; what is passed over is dealt out to the ranges, part after part.
-fn deal(sources: &mut [Source], wave: &[usize], width: usize, threads: usize) -> Vec<Vec<Dealt>> {
-    let part = sources.len().div_ceil(PARTS_OF_THREAD * threads).max(1);
+fn deal(sources: &mut [Source], wave: &[usize], width: usize, control: &Control) -> Vec<Vec<Dealt>> {
+    let part = sources.len().div_ceil(PARTS_OF_THREAD * control.thread_count()).max(1);
     let (origin, end) = (wave[0], wave[wave.len() - 1]);
     let mut range_of: Vec<u32> = vec![0; (end - origin).div_ceil(BUCKET)];
     for (range, bounds) in (0..).zip(wave.windows(2)) {
@@ -246,6 +246,9 @@ fn deal(sources: &mut [Source], wave: &[usize], width: usize, threads: usize) ->
     let deal = |(number, sources): (usize, &mut [Source])| {
         let mut ranges: Vec<Dealt> = wave.iter().skip(1).map(|_| Dealt::default()).collect();
         for (place, s) in (number * part..).zip(sources) {
+            if control.is_cancelled() {
+                break;
+            }
             let Block { features, masks, codes, .. } = &s.block;
             while let Some(&feature) = features.get(s.row).filter(|f| (**f as usize) < end) {
                 let dealt = &mut ranges[range_of[(feature as usize - origin) / BUCKET] as usize];
