@@ -112,13 +112,24 @@ pub(crate) fn prefetch_line<T>(at: *const T) {
     let _ = at;
 }
 
-/// Asks for the first lines of a sparse row that will be read soon. The processor fetches on once it sees a row being
-/// read, but rows in random order begin where it does not look.
+/// How many rows ahead a sparse row's entries are asked for,
+const AHEAD: usize = 2;
+/// and how many what tells where they stand: unless it has come by then, asking for entries waits for it.
+const FURTHER: usize = 8;
+
+/// Asks the caches for sparse rows that will be read soon after row `at` of `rows`. The processor fetches on once it sees
+/// a row being read, but rows in random order begin where it does not look.
 #[inline(always)]
-pub(crate) fn prefetch_row(indices: &[u32], values: &[f32]) {
-    for line in 0..(indices.len().div_ceil(16)).min(4) {
-        prefetch_line(indices.as_ptr().wrapping_add(16 * line));
-        prefetch_line(values.as_ptr().wrapping_add(16 * line));
+pub(crate) fn prefetch_rows(ptr: &[usize], idx: &[u32], val: &[f32], rows: &[u32], at: usize) {
+    if let Some(&row) = rows.get(at + FURTHER) {
+        prefetch_line(ptr.as_ptr().wrapping_add(row as usize));
+    }
+    if let Some(&row) = rows.get(at + AHEAD) {
+        let (begin, end) = (ptr[row as usize], ptr[row as usize + 1]);
+        for line in (begin..end).step_by(16).take(6) {
+            prefetch_line(idx.as_ptr().wrapping_add(line));
+            prefetch_line(val.as_ptr().wrapping_add(line));
+        }
     }
 }
 

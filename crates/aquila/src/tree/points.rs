@@ -2,7 +2,7 @@
 
 use super::LabelVectors;
 use crate::kernels::rounded::Rounded;
-use crate::kernels::{Isa, prefetch_row, tables};
+use crate::kernels::{Isa, prefetch_rows, tables};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -65,10 +65,7 @@ impl Points {
     pub fn dots(&self, rows: &[u32], vector: &[f32], out: &mut [f32]) {
         let (first, last) = vector.split_at(self.cols);
         for (n, (row, out)) in rows.iter().zip(&mut *out).enumerate() {
-            if let Some(next) = rows.get(n + 1) {
-                let (idx, val) = self.row(*next as usize);
-                prefetch_row(idx, val);
-            }
+            prefetch_rows(&self.ptr, &self.idx, &self.val, rows, n);
             *out = self.dot_sparse(*row as usize, first);
         }
         if !last.is_empty() {

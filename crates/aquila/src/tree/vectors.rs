@@ -24,7 +24,7 @@ use crate::control::Control;
 use crate::data::Csr;
 use crate::error::Result;
 use crate::kernels::rounded::{Rounded, add_floats, round};
-use crate::kernels::{Isa, prefetch_row};
+use crate::kernels::{Isa, prefetch_rows};
 use rayon::prelude::*;
 
 /// Labels handled by one task.
@@ -92,8 +92,12 @@ impl<'a> Pifa<'a> {
         entries.filter(|(_, v)| **v != 0.0).for_each(|(i, _)| degree[*i as usize] += 1);
         let share: Vec<f32> = degree.iter().map(|n| 1.0 / (*n as f32).sqrt().max(1.0)).collect();
         let rows = |at: usize| {
-            let present = self.labels_rows.row(label(at)).iter().filter(|(_, v)| *v != 0.0);
-            present.map(|(i, _)| (i as usize, share[i as usize]))
+            let pairs = self.labels_rows.indptr()[label(at)]..self.labels_rows.indptr()[label(at) + 1];
+            let present = pairs.filter(|pair| self.labels_rows.values()[*pair] != 0.0);
+            present.map(|pair| {
+                let row = self.labels_rows.indices()[pair] as usize;
+                Pair { pair, row, share: share[row] }
+            })
         };
         let (sparse, lengths) = self.sparse(n, rows, cut, control)?;
         if self.dense_cols == 0 {
@@ -104,7 +108,7 @@ impl<'a> Pifa<'a> {
     }
 
     /// Sums of the sparse rows, cut and scaled; beside a block also how long they were.
-    fn sparse<R: Iterator<Item = (usize, f32)>>(
+    fn sparse<R: Iterator<Item = Pair>>(
         &self,
         n: usize,
         rows: impl Fn(usize) -> R + Sync,
@@ -120,18 +124,10 @@ impl<'a> Pifa<'a> {
                     control.check()?;
                     let mut out = Chunk::default();
                     for at in chunk * CHUNK..((chunk + 1) * CHUNK).min(n) {
-                        let row = |i: usize| {
-                            let span = x.indptr()[i]..x.indptr()[i + 1];
-                            (&x.indices()[span.clone()], &values[span])
-                        };
-                        let mut coming = rows(at).skip(1);
-                        for (i, share) in rows(at) {
-                            if let Some((next, _)) = coming.next() {
-                                let (indices, values) = row(next);
-                                prefetch_row(indices, values);
-                            }
-                            let (indices, values) = row(i);
-                            sum.add(share, indices, values);
+                        for Pair { pair, row, share } in rows(at) {
+                            prefetch_rows(x.indptr(), x.indices(), values, self.labels_rows.indices(), pair);
+                            let span = x.indptr()[row]..x.indptr()[row + 1];
+                            sum.add(share, &x.indices()[span.clone()], &values[span]);
                         }
                         if measured {
                             out.lengths.push(sum.length());
@@ -146,7 +142,7 @@ impl<'a> Pifa<'a> {
     }
 
     /// Sums of the block's rows, beside sparse sums of these lengths, and the part of the whole length that is sparse.
-    fn beside<R: Iterator<Item = (usize, f32)>>(
+    fn beside<R: Iterator<Item = Pair>>(
         &self,
         lengths: &[f64],
         rows: impl Fn(usize) -> R + Sync,
@@ -163,8 +159,8 @@ impl<'a> Pifa<'a> {
                     return;
                 }
                 sum.fill(0.0);
-                rows(at).for_each(|(i, share)| {
-                    add_floats(isa, share, &self.dense[i * cols..(i + 1) * cols], sum);
+                rows(at).for_each(|Pair { row, share, .. }| {
+                    add_floats(isa, share, &self.dense[row * cols..(row + 1) * cols], sum);
                 });
                 let own = length_of(sum.iter().copied());
                 let whole = own.hypot(*sparse);
@@ -178,6 +174,15 @@ impl<'a> Pifa<'a> {
         control.check()?;
         Ok((dense, shares))
     }
+}
+
+/// A row of a label.
+struct Pair {
+    /// Its place among all pairs of labels and rows.
+    pair: usize,
+    row: usize,
+    /// What the row counts for each of its labels.
+    share: f32,
 }
 
 /// PII vectors.

@@ -2,7 +2,7 @@
 
 use crate::data::{Csr, Dense, FeatureRow, Features};
 use crate::kernels::dcd::{DenseRows, Entries, Rows, Span};
-use crate::kernels::{Isa, halves, prefetch_row};
+use crate::kernels::{Isa, halves, prefetch_rows};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
@@ -92,6 +92,12 @@ impl<'a> TrainRows<'a> {
     /// All sparse entries, checked for the solver.
     pub fn entries(&self) -> Entries<'_> {
         Entries::new(self.x.indices(), &self.values, self.x.cols())
+    }
+
+    /// Asks the caches for the rows that come soon after place `at` of `rows`.
+    #[inline(always)]
+    fn prefetch(&self, rows: &[u32], at: usize) {
+        prefetch_rows(self.x.indptr(), self.x.indices(), &self.values, rows, at);
     }
 
     /// The sparse entries of a row.
@@ -204,6 +210,7 @@ impl Gatherer {
         self.idx.reserve(nnz);
         self.val.reserve(nnz);
         for (place, i) in rows.iter().enumerate() {
+            data.prefetch(rows, place);
             let (idx, val) = data.row(*i as usize);
             let (begin, mut lone) = (self.idx.len(), 0.0);
             for (j, v) in idx.iter().zip(val) {
@@ -231,10 +238,7 @@ impl Gatherer {
         self.twice.resize(words, 0);
         self.local.resize(data.cols(), 0);
         for (n, i) in rows.iter().enumerate() {
-            if let Some(next) = rows.get(n + 2) {
-                let (idx, val) = data.row(*next as usize);
-                prefetch_row(idx, val);
-            }
+            data.prefetch(rows, n);
             for j in data.row(*i as usize).0 {
                 let (word, bit) = (*j as usize / 64, 1 << (j % 64));
                 self.twice[word] |= self.once[word] & bit;

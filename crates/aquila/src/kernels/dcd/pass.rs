@@ -78,29 +78,45 @@ pub(in crate::kernels) const MANY_ROWS: usize = 128;
 /// Floats of a cache line.
 const LINE: usize = 16;
 
-/// How many rows ahead of the current one are asked from memory: in random order no hardware prefetcher helps.
+/// How many rows ahead of the current one their entries and duals are asked from memory: in random order no hardware
+/// prefetcher helps.
 const AHEAD: usize = 2;
+/// And how many rows ahead what tells where these stand: unless it has come by then, asking for entries waits for it, and
+/// the whole pass takes half as long again.
+const FURTHER: usize = 4 * AHEAD;
 
 impl Args<'_> {
-    /// Asks the caches for a row that will be needed soon.
+    /// Asks the caches for rows that will be needed soon, and for the `far` weights of the next.
+    ///
+    /// # Safety
+    /// As [`Args::margins`] for all rows of the order.
     #[inline(always)]
-    pub fn prefetch(&self, k: usize, lanes: usize) {
-        if let Some(&i) = self.order.get(k + AHEAD) {
-            self.prefetch_row(i as usize, lanes);
+    pub unsafe fn prefetch<V: Lanes>(&self, k: usize, far: bool) {
+        // SAFETY: the caller's.
+        unsafe {
+            if let Some(&i) = self.order.get(k + FURTHER) {
+                prefetch_line(self.rows.spans.as_ptr().wrapping_add(i as usize));
+                prefetch_line(self.problem.positives.as_ptr().wrapping_add(i as usize));
+                prefetch_line(self.state.resting.as_ptr().wrapping_add(i as usize));
+            }
+            if let Some(&i) = self.order.get(k + AHEAD) {
+                let i = i as usize;
+                let (idx, val) = self.rows.entries_of(i);
+                for line in (0..idx.len()).step_by(LINE) {
+                    prefetch_line(idx.as_ptr().wrapping_add(line));
+                    prefetch_line(val.as_ptr().wrapping_add(line));
+                }
+                for line in (0..V::N).step_by(LINE) {
+                    prefetch_line(self.state.alpha.as_ptr().wrapping_add(i * V::N + line));
+                }
+            }
+            if let Some(&i) = self.order.get(k + 1)
+                && far
+                && !self.state.resting.get_unchecked(i as usize)
+            {
+                self.prefetch_weights::<V>(i as usize);
+            }
         }
-    }
-
-    /// Asks the caches for a row's entries and duals.
-    #[inline(always)]
-    pub fn prefetch_row(&self, i: usize, lanes: usize) {
-        let span = self.rows.spans[i];
-        let mut j = span.begin;
-        while j < span.end {
-            prefetch_line(self.rows.entries.idx.as_ptr().wrapping_add(j));
-            prefetch_line(self.rows.entries.val.as_ptr().wrapping_add(j));
-            j += 16;
-        }
-        prefetch_line(self.state.alpha.as_ptr().wrapping_add(i * lanes));
     }
 
     /// Asks the caches for a row's sparse weights.
