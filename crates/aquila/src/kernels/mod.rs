@@ -28,6 +28,7 @@ mod tiles;
 
 pub(crate) use map::map_file;
 pub(crate) use pages::prefer_large;
+use std::ops::Range;
 
 /// An instruction set that kernels are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,16 +118,21 @@ const AHEAD: usize = 2;
 /// and how many what tells where they stand: unless it has come by then, asking for entries waits for it.
 const FURTHER: usize = 8;
 
-/// Asks the caches for sparse rows that will be read soon after row `at` of `rows`. The processor fetches on once it sees
-/// a row being read, but rows in random order begin where it does not look.
+/// Asks the caches for sparse rows that will be read soon after row `at` of `rows`; `places` tell where rows stand. The
+/// processor fetches on once it sees a row being read, but rows in random order begin where it does not look.
 #[inline(always)]
-pub(crate) fn prefetch_rows(ptr: &[usize], idx: &[u32], val: &[f32], rows: &[u32], at: usize) {
+pub(crate) fn prefetch_rows<P>(
+    places: &[P],
+    span: impl Fn(usize) -> Range<usize>,
+    (idx, val): (&[u32], &[f32]),
+    rows: &[u32],
+    at: usize,
+) {
     if let Some(&row) = rows.get(at + FURTHER) {
-        prefetch_line(ptr.as_ptr().wrapping_add(row as usize));
+        prefetch_line(places.as_ptr().wrapping_add(row as usize));
     }
     if let Some(&row) = rows.get(at + AHEAD) {
-        let (begin, end) = (ptr[row as usize], ptr[row as usize + 1]);
-        for line in (begin..end).step_by(16).take(6) {
+        for line in span(row as usize).step_by(16).take(6) {
             prefetch_line(idx.as_ptr().wrapping_add(line));
             prefetch_line(val.as_ptr().wrapping_add(line));
         }

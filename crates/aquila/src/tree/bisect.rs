@@ -68,6 +68,8 @@ impl Bisection {
             self.settle(points, &chosen[..m], if m < most { COARSE } else { FINE }, &mut rounds, control)?;
         }
         if m < n {
+            // As they stand in memory: there are many.
+            chosen = (0..n as u32).collect();
             halve(points, &chosen, &rounds.direction, &mut rounds.keys, control)?;
         }
         let mut left: Vec<u32> = rounds.keys.iter().map(|k| chosen[*k as u32 as usize]).collect();

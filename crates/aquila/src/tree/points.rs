@@ -6,22 +6,38 @@ use crate::kernels::{Isa, prefetch_rows, tables};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows to be clustered, in columns renumbered to those they use, and behind them those of a dense block.
+/// Rows to be clustered: sparse entries, and behind their columns those of a dense block.
+///
+/// Large nodes share the entries of the whole, which are only read; small ones have a copy of theirs, in columns
+/// renumbered to those they use.
 #[derive(Debug)]
 pub struct Points {
     /// The label of each row.
     pub labels: Vec<u32>,
-    ptr: Vec<usize>,
-    idx: Vec<u32>,
-    val: Vec<f32>,
+    /// Where each row's entries stand.
+    spans: Vec<Span>,
+    entries: Arc<Entries>,
+    nnz: usize,
     cols: usize,
     /// The dense parts of all labels: a row's is that of its label.
     dense: Arc<Rounded>,
     isa: Isa,
 }
 
+/// A row's entries, from the first to before the last.
+type Span = (usize, usize);
+
+/// The entries of the rows of one node or of many.
+#[derive(Debug, Default)]
+struct Entries {
+    idx: Vec<u32>,
+    val: Vec<f32>,
+}
+
 /// Renumbering is worth its copy once a node has fewer entries than this for each column.
 const THIN: usize = 6;
+/// Fewer entries than this are copied in any case, so that rows read again and again stand together.
+const SMALL: usize = 1 << 20;
 /// Entries from which a pass over all rows is shared among threads.
 pub const PARALLEL: usize = 1 << 17;
 /// Rows of the block that are handed to a kernel at a time.
@@ -35,10 +51,11 @@ impl Points {
             (0..vectors.rows() as u32).filter(|l| !vectors.is_empty(*l as usize)).collect();
         let (sparse, dense) = vectors.into_parts();
         let cols = sparse.cols();
-        let mut ptr = vec![0];
-        ptr.extend(labels.iter().map(|l| sparse.indptr()[*l as usize + 1]));
+        let ptr = sparse.indptr();
+        let spans = labels.iter().map(|l| (ptr[*l as usize], ptr[*l as usize + 1])).collect();
+        let nnz = sparse.nnz();
         let (idx, val) = sparse.into_entries();
-        Self { labels, ptr, idx, val, cols, dense, isa: Isa::detect() }
+        Self { labels, spans, entries: Arc::new(Entries { idx, val }), nnz, cols, dense, isa: Isa::detect() }
     }
 
     /// Number of rows.
@@ -58,14 +75,15 @@ impl Points {
 
     /// Number of entries, all values of the block included.
     pub fn nnz(&self) -> usize {
-        self.idx.len() + self.len() * self.dense.cols()
+        self.nnz + self.len() * self.dense.cols()
     }
 
     /// `⟨row, vector⟩` of each of these rows: the same bits on every machine.
     pub fn dots(&self, rows: &[u32], vector: &[f32], out: &mut [f32]) {
         let (first, last) = vector.split_at(self.cols);
         for (n, (row, out)) in rows.iter().zip(&mut *out).enumerate() {
-            prefetch_rows(&self.ptr, &self.idx, &self.val, rows, n);
+            let Entries { idx, val } = &*self.entries;
+            prefetch_rows(&self.spans, |i| self.spans[i].0..self.spans[i].1, (idx, val), rows, n);
             *out = self.dot_sparse(*row as usize, first);
         }
         if !last.is_empty() {
@@ -82,8 +100,7 @@ impl Points {
     /// `⟨row, dense⟩` in sparse columns, summed in four streams of fixed order.
     #[inline]
     fn dot_sparse(&self, row: usize, dense: &[f32]) -> f32 {
-        let span = self.ptr[row]..self.ptr[row + 1];
-        let (idx, val) = (&self.idx[span.clone()], &self.val[span]);
+        let (idx, val) = self.row(row);
         let mut sums = [0f32; 4];
         let (quads, rest) = idx.as_chunks::<4>();
         let (weights, tail) = val.as_chunks::<4>();
@@ -168,28 +185,42 @@ impl Points {
 
     /// The sparse entries of a row.
     fn row(&self, row: usize) -> (&[u32], &[f32]) {
-        let span = self.ptr[row]..self.ptr[row + 1];
-        (&self.idx[span.clone()], &self.val[span])
+        let (begin, end) = self.spans[row];
+        (&self.entries.idx[begin..end], &self.entries.val[begin..end])
     }
 
-    /// These rows alone, in sparse columns of their own where that pays. Dense rows stay where they are.
+    /// These rows alone. Dense rows stay where they are.
     pub fn subset(&self, rows: &[u32]) -> Self {
-        let nnz: usize = rows.iter().map(|i| self.ptr[*i as usize + 1] - self.ptr[*i as usize]).sum();
-        let mut out = Self {
-            labels: rows.iter().map(|i| self.labels[*i as usize]).collect(),
-            ptr: Vec::with_capacity(rows.len() + 1),
-            idx: Vec::with_capacity(nnz),
-            val: Vec::with_capacity(nnz),
-            cols: self.cols,
+        let mut spans: Vec<Span> = rows.iter().map(|row| self.spans[*row as usize]).collect();
+        let nnz = spans.iter().map(|(begin, end)| end - begin).sum();
+        let (entries, cols) = if nnz < SMALL.max(THIN * self.cols) {
+            let (entries, cols) = self.copy(&mut spans, nnz);
+            (Arc::new(entries), cols)
+        } else {
+            (Arc::clone(&self.entries), self.cols)
+        };
+        Self {
+            labels: rows.iter().map(|row| self.labels[*row as usize]).collect(),
+            spans,
+            entries,
+            nnz,
+            cols,
             dense: Arc::clone(&self.dense),
             isa: self.isa,
-        };
-        out.ptr.push(0);
+        }
+    }
+
+    /// Copies the entries of rows, in columns of their own where that pays, and moves their spans to the copy; returns it
+    /// with its number of columns.
+    fn copy(&self, spans: &mut [Span], nnz: usize) -> (Entries, usize) {
+        let mut out = Entries { idx: Vec::with_capacity(nnz), val: Vec::with_capacity(nnz) };
         let renumber = nnz < THIN * self.cols;
         let mut local = vec![0u32; if renumber { self.cols } else { 0 }];
         let mut used = 0;
-        for i in rows {
-            let (idx, val) = self.row(*i as usize);
+        for span in spans {
+            let (begin, end) = *span;
+            let (idx, val) = (&self.entries.idx[begin..end], &self.entries.val[begin..end]);
+            span.0 = out.idx.len();
             if renumber {
                 out.idx.extend(idx.iter().map(|j| {
                     let at = &mut local[*j as usize];
@@ -203,11 +234,8 @@ impl Points {
                 out.idx.extend_from_slice(idx);
             }
             out.val.extend_from_slice(val);
-            out.ptr.push(out.idx.len());
+            span.1 = out.idx.len();
         }
-        if renumber {
-            out.cols = used as usize;
-        }
-        out
+        (out, if renumber { used as usize } else { self.cols })
     }
 }

@@ -116,6 +116,8 @@ impl<'a> Pifa<'a> {
         control: &Control,
     ) -> Result<(Csr, Vec<f64>)> {
         let (x, values, measured) = (self.x, self.values, self.dense_cols > 0);
+        let ptr = x.indptr();
+        let span = |row: usize| ptr[row]..ptr[row + 1];
         let chunks: Vec<Result<Chunk>> = (0..n.div_ceil(CHUNK))
             .into_par_iter()
             .map_init(
@@ -125,9 +127,8 @@ impl<'a> Pifa<'a> {
                     let mut out = Chunk::default();
                     for at in chunk * CHUNK..((chunk + 1) * CHUNK).min(n) {
                         for Pair { pair, row, share } in rows(at) {
-                            prefetch_rows(x.indptr(), x.indices(), values, self.labels_rows.indices(), pair);
-                            let span = x.indptr()[row]..x.indptr()[row + 1];
-                            sum.add(share, &x.indices()[span.clone()], &values[span]);
+                            prefetch_rows(ptr, span, (x.indices(), values), self.labels_rows.indices(), pair);
+                            sum.add(share, &x.indices()[span(row)], &values[span(row)]);
                         }
                         if measured {
                             out.lengths.push(sum.length());
@@ -211,19 +212,28 @@ struct Chunk {
     lengths: Vec<f64>,
 }
 
+/// Puts the chunks together, each to its place: copies of gigabytes are work for all threads.
 fn stitch(chunks: Vec<Result<Chunk>>, rows: usize, cols: usize) -> Result<(Csr, Vec<f64>)> {
     let chunks = chunks.into_iter().collect::<Result<Vec<_>>>()?;
     let nnz = chunks.iter().map(|c| c.indices.len()).sum();
     let mut indptr = Vec::with_capacity(rows + 1);
-    let (mut indices, mut values) = (Vec::with_capacity(nnz), Vec::with_capacity(nnz));
     let mut lengths = Vec::new();
+    let (mut indices, mut values) = (vec![0; nnz], vec![0.0; nnz]);
+    let (mut places, mut rest) = (Vec::with_capacity(chunks.len()), (&mut indices[..], &mut values[..]));
+    let mut before = 0;
     indptr.push(0);
-    for chunk in chunks {
-        indptr.extend(chunk.ends.iter().map(|e| e + indices.len()));
-        indices.extend_from_slice(&chunk.indices);
-        values.extend_from_slice(&chunk.values);
+    for chunk in &chunks {
+        indptr.extend(chunk.ends.iter().map(|e| e + before));
+        before += chunk.indices.len();
         lengths.extend_from_slice(&chunk.lengths);
+        let (i, v) = (rest.0.split_at_mut(chunk.indices.len()), rest.1.split_at_mut(chunk.indices.len()));
+        places.push((i.0, v.0));
+        rest = (i.1, v.1);
     }
+    chunks.into_par_iter().zip(places).for_each(|(chunk, (i, v))| {
+        i.copy_from_slice(&chunk.indices);
+        v.copy_from_slice(&chunk.values);
+    });
     Ok((Csr::trusted(rows, cols, indptr, indices, values), lengths))
 }
 

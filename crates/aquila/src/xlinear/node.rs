@@ -97,7 +97,8 @@ impl<'a> TrainRows<'a> {
     /// Asks the caches for the rows that come soon after place `at` of `rows`.
     #[inline(always)]
     fn prefetch(&self, rows: &[u32], at: usize) {
-        prefetch_rows(self.x.indptr(), self.x.indices(), &self.values, rows, at);
+        let ptr = self.x.indptr();
+        prefetch_rows(ptr, |i| ptr[i]..ptr[i + 1], (self.x.indices(), &self.values), rows, at);
     }
 
     /// The sparse entries of a row.
