@@ -1,7 +1,12 @@
 //! Which rows are positive where: labels carried up the tree.
 
 use crate::data::Csr;
-use crate::tree::{LabelTree, NODE};
+use crate::tree::{LabelTree, NODE, TreeLayer};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Rows that are carried up the tree in one task.
+const RUN: usize = 1 << 12;
 
 /// The positives of one layer: for each parent the pairs (row, child) where the row has a label at or below the
 /// child, ascending by row and child.
@@ -11,6 +16,28 @@ pub struct Positives {
     rows: Vec<u32>,
     children: Vec<u32>,
     values: Vec<f32>,
+}
+
+/// The columns of one layer that some rows are positive in, row after row, with their values.
+struct Part {
+    rows: Range<usize>,
+    ends: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f32>,
+}
+
+impl Part {
+    fn of(rows: Range<usize>) -> Self {
+        let ends = Vec::with_capacity(rows.len());
+        Self { rows, ends, columns: Vec::new(), values: Vec::new() }
+    }
+
+    /// Appends a row.
+    fn push(&mut self, row: &[(u32, u32, f32)]) {
+        self.columns.extend(row.iter().map(|e| e.0));
+        self.values.extend(row.iter().map(|e| e.2));
+        self.ends.push(self.columns.len());
+    }
 }
 
 /// Sums the values of each column; the columns ascend.
@@ -56,65 +83,76 @@ impl Positives {
         let places = Places::new(tree);
         // Where each label has one slot, labels may be summed on the way; else they must be told apart up to the root.
         let several = tree.slots() > tree.labels();
-        // Column, label, value.
-        let mut found: Vec<Vec<(u32, u32, f32)>> = vec![Vec::new(); layers.len()];
-        let mut by_row: Vec<(Vec<usize>, Vec<u32>, Vec<f32>)> = vec![(vec![0], vec![], vec![]); layers.len()];
-        for (i, row) in y.iter_rows().enumerate() {
-            found.iter_mut().for_each(Vec::clear);
-            let values = &values[y.indptr()[i]..y.indptr()[i + 1]];
-            for ((label, _), value) in row.iter().zip(values).filter(|((_, present), _)| *present != 0.0) {
-                for &(layer, column) in places.slots(label) {
-                    found[layer as usize].push((column, if several { label } else { 0 }, *value));
+        let climb = |found: &mut Vec<Vec<(u32, u32, f32)>>, rows: Range<usize>| {
+            let mut parts: Vec<Part> = layers.iter().map(|_| Part::of(rows.clone())).collect();
+            for i in rows {
+                found.iter_mut().for_each(Vec::clear);
+                let values = &values[y.indptr()[i]..y.indptr()[i + 1]];
+                for ((label, _), value) in y.row(i).iter().zip(values).filter(|((_, v), _)| *v != 0.0) {
+                    for &(layer, column) in places.slots(label) {
+                        found[layer as usize].push((column, if several { label } else { 0 }, *value));
+                    }
+                }
+                for t in (0..layers.len()).rev() {
+                    let (above, here) = found.split_at_mut(t);
+                    let here = &mut here[0];
+                    here.sort_unstable_by_key(|e| (e.0, e.1));
+                    if several {
+                        here.dedup_by_key(|e| (e.0, e.1))
+                    } else {
+                        sum_columns(here)
+                    }
+                    if let Some(above) = above.last_mut() {
+                        above.extend(here.iter().map(|(c, l, v)| (places.above[t][*c as usize], *l, *v)));
+                    }
+                    sum_columns(here);
+                    parts[t].push(here);
                 }
             }
-            for t in (0..layers.len()).rev() {
-                let (above, here) = found.split_at_mut(t);
-                let here = &mut here[0];
-                here.sort_unstable_by_key(|e| (e.0, e.1));
-                if several {
-                    here.dedup_by_key(|e| (e.0, e.1))
-                } else {
-                    sum_columns(here)
-                }
-                if let Some(above) = above.last_mut() {
-                    above.extend(here.iter().map(|(c, l, v)| (places.above[t][*c as usize], *l, *v)));
-                }
-                sum_columns(here);
-                let (ptr, columns, values) = &mut by_row[t];
-                columns.extend(here.iter().map(|e| e.0));
-                values.extend(here.iter().map(|e| e.2));
-                ptr.push(columns.len());
-            }
+            parts
+        };
+        let runs: Vec<Vec<Part>> = (0..y.rows().div_ceil(RUN))
+            .into_par_iter()
+            .map_init(
+                // Column, label, value.
+                || vec![Vec::new(); layers.len()],
+                |found, run| climb(found, run * RUN..((run + 1) * RUN).min(y.rows())),
+            )
+            .collect();
+        let mut by_layer: Vec<Vec<Part>> = layers.iter().map(|_| Vec::new()).collect();
+        for parts in runs {
+            by_layer.iter_mut().zip(parts).for_each(|(layer, part)| layer.push(part));
         }
-        by_row.into_iter().zip(layers).map(|(rows, layer)| Self::by_parent(rows, layer)).collect()
+        by_layer.into_par_iter().zip(layers).map(|(parts, layer)| Self::by_parent(&parts, layer)).collect()
     }
 
-    fn by_parent(
-        (ptr, columns, values): (Vec<usize>, Vec<u32>, Vec<f32>),
-        layer: &crate::tree::TreeLayer,
-    ) -> Self {
+    fn by_parent(parts: &[Part], layer: &TreeLayer) -> Self {
         let mut parent_of = vec![0u32; layer.columns()];
         for p in 0..layer.parents() {
             parent_of[layer.children(p)].fill(p as u32);
         }
         let mut starts = vec![0usize; layer.parents() + 1];
-        for c in &columns {
+        for c in parts.iter().flat_map(|part| &part.columns) {
             starts[parent_of[*c as usize] as usize + 1] += 1;
         }
         for p in 0..layer.parents() {
             starts[p + 1] += starts[p];
         }
         let mut next = starts.clone();
-        let n = columns.len();
+        let n = starts[layer.parents()];
         let mut out = Self { starts, rows: vec![0; n], children: vec![0; n], values: vec![0.0; n] };
-        for i in 0..ptr.len() - 1 {
-            for e in ptr[i]..ptr[i + 1] {
-                let parent = parent_of[columns[e] as usize] as usize;
-                let at = next[parent];
-                next[parent] += 1;
-                out.rows[at] = i as u32;
-                out.children[at] = columns[e] - layer.starts[parent];
-                out.values[at] = values[e];
+        for part in parts {
+            let mut begin = 0;
+            for (i, end) in part.rows.clone().zip(&part.ends) {
+                for e in begin..*end {
+                    let parent = parent_of[part.columns[e] as usize] as usize;
+                    let at = next[parent];
+                    next[parent] += 1;
+                    out.rows[at] = i as u32;
+                    out.children[at] = part.columns[e] - layer.starts[parent];
+                    out.values[at] = part.values[e];
+                }
+                begin = *end;
             }
         }
         out
