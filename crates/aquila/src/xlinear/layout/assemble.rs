@@ -13,10 +13,10 @@ use super::encode::{Encoder, Piece, Place};
 use super::{BUCKET, LARGE, LINE, LayerShape, PAD, Shape};
 use crate::control::Control;
 use crate::error::{Result, fail};
+use crate::kernels::prefer_large;
 use crate::tree::LabelTree;
 use crate::xlinear::{Block, LANES};
 use rayon::prelude::*;
-use std::ops::Range;
 
 /// The laid-out weights, beside the area itself.
 pub(crate) struct Laid {
@@ -57,6 +57,21 @@ struct Dealt {
     codes: Vec<u8>,
 }
 
+/// What all blocks have in a range, feature after feature.
+#[derive(Default)]
+struct Transposed {
+    /// Where each feature's pieces and codes end.
+    ends: Vec<(u32, u32)>,
+    pieces: Vec<Piece>,
+    codes: Vec<u8>,
+}
+
+/// An encoded range, and where each of its buckets begins.
+struct Range {
+    bytes: Vec<u8>,
+    buckets: Vec<u32>,
+}
+
 /// Appends the weight area to `image` and returns the directory and the biases.
 pub(crate) fn lay_out(
     shape: &Shape,
@@ -86,34 +101,49 @@ pub(crate) fn lay_out(
     let most = visits.max(RANGES_OF_THREAD * control.thread_count());
     let mut directory = Vec::with_capacity(buckets);
     let area = image.len();
+    let mut parts = Vec::new();
+    let mut made: Vec<Range> = Vec::new();
     let mut rest = &bounds[..];
+    let append = |made: Vec<Range>, left: usize, image: &mut Vec<u8>, directory: &mut Vec<u64>| {
+        let bytes: usize = made.iter().map(|range| range.bytes.len()).sum();
+        if image.capacity() - image.len() < bytes {
+            // The ranges that are left will need as much each.
+            let all = bytes + bytes / made.len() * left;
+            image.reserve_exact(all + all / 32);
+            prefer_large(image.spare_capacity_mut());
+        }
+        for range in made {
+            let base = (image.len() - area) as u64;
+            directory.extend(range.buckets.iter().map(|p| base + u64::from(*p)));
+            image.extend_from_slice(&range.bytes);
+        }
+    };
     while rest.len() > 1 {
-        control.check()?;
         let ranges = most.min(rest.len() - 1);
         let (wave, later) = (&rest[..=ranges], &rest[ranges..]);
         rest = later;
-        let mut parts = deal(&mut sources, wave, width, control);
-        control.check()?;
-        // By range, so that each is freed when it is encoded.
-        let mut by_range: Vec<Vec<Dealt>> = (0..ranges).map(|_| Vec::with_capacity(parts.len())).collect();
-        for part in &mut parts {
-            by_range.iter_mut().zip(part.drain(..)).for_each(|(range, dealt)| range.push(dealt));
-        }
-        let made: Vec<Result<(Vec<u8>, Vec<u32>)>> = by_range
-            .into_par_iter()
-            .zip(wave.par_windows(2))
-            .map(|(dealt, bounds)| {
-                control.check()?;
-                encode(shape, &places, &dense, dealt, bounds[0]..bounds[1], width)
-            })
-            .collect();
-        for range in made {
-            let (bytes, places) = range?;
-            let base = (image.len() - area) as u64;
-            directory.extend(places.iter().map(|p| base + u64::from(*p)));
-            image.extend_from_slice(&bytes);
-        }
+        let encoded = || {
+            control.check()?;
+            deal(&mut sources, wave, width, &mut parts, control);
+            control.check()?;
+            let parts = &parts;
+            wave.par_windows(2)
+                .enumerate()
+                .map_init(Transposed::default, |transposed, (n, bounds)| {
+                    control.check()?;
+                    let dealt = parts.iter().map(|part: &Vec<Dealt>| &part[n]);
+                    transposed.fill(dealt, bounds[0]..bounds[1], width);
+                    encode(shape, &places, &dense, transposed, bounds[0], width)
+                })
+                .collect::<Result<Vec<Range>>>()
+        };
+        // One thread appends a wave while others make the next.
+        let before = std::mem::take(&mut made);
+        let left = ranges + rest.len() - 1;
+        let (encoded, ()) = rayon::join(encoded, || append(before, left, image, &mut directory));
+        made = encoded?;
     }
+    append(made, 0, image, &mut directory);
     image.resize(image.len() + PAD, 0);
     let weights = weights.iter().sum::<usize>() as u64;
     Ok(Laid { directory, weights, bias })
@@ -235,16 +265,28 @@ fn bounds(sources: &[Source], features: usize, ranges: usize) -> Vec<usize> {
     bounds
 }
 
-/// Moves every block's cursor over the wave; what is passed over is dealt out to the ranges, part after part.
-fn deal(sources: &mut [Source], wave: &[usize], width: usize, control: &Control) -> Vec<Vec<Dealt>> {
+/// Moves every block's cursor over the wave; what is passed over is dealt out to the ranges, part after part. The parts
+/// are those of the wave before, whose memory is used again.
+fn deal(
+    sources: &mut [Source],
+    wave: &[usize],
+    width: usize,
+    parts: &mut Vec<Vec<Dealt>>,
+    control: &Control,
+) {
     let part = sources.len().div_ceil(PARTS_OF_THREAD * control.thread_count()).max(1);
     let (origin, end) = (wave[0], wave[wave.len() - 1]);
     let mut range_of: Vec<u32> = vec![0; (end - origin).div_ceil(BUCKET)];
     for (range, bounds) in (0..).zip(wave.windows(2)) {
         range_of[(bounds[0] - origin) / BUCKET..(bounds[1] - origin).div_ceil(BUCKET)].fill(range);
     }
-    let deal = |(number, sources): (usize, &mut [Source])| {
-        let mut ranges: Vec<Dealt> = wave.iter().skip(1).map(|_| Dealt::default()).collect();
+    parts.resize_with(sources.len().div_ceil(part), Vec::new);
+    let deal = |((number, sources), ranges): ((usize, &mut [Source]), &mut Vec<Dealt>)| {
+        ranges.resize_with(wave.len() - 1, Dealt::default);
+        for dealt in &mut *ranges {
+            dealt.pieces.clear();
+            dealt.codes.clear();
+        }
         for (place, s) in (number * part..).zip(sources) {
             if control.is_cancelled() {
                 break;
@@ -259,55 +301,67 @@ fn deal(sources: &mut [Source], wave: &[usize], width: usize, control: &Control)
                 (s.row, s.code) = (s.row + 1, next);
             }
         }
-        ranges
     };
-    sources.par_chunks_mut(part).enumerate().map(deal).collect()
+    sources.par_chunks_mut(part).enumerate().zip(parts).for_each(deal);
 }
 
-/// The buckets of a range and where each begins.
+impl Transposed {
+    /// Transposes what was dealt to the features `range`: counts pieces and weights of each, then gives each its place.
+    fn fill<'d>(
+        &mut self,
+        dealt: impl Iterator<Item = &'d Dealt> + Clone,
+        range: std::ops::Range<usize>,
+        width: usize,
+    ) {
+        let Self { ends: at, pieces, codes } = self;
+        at.clear();
+        at.resize(range.len() + 1, (0, 0));
+        for (f, piece) in dealt.clone().flat_map(|d| &d.pieces) {
+            let at = &mut at[*f as usize - range.start];
+            at.0 += 1;
+            at.1 += piece.mask.count_ones();
+        }
+        let (mut pieces_before, mut codes_before) = (0, 0);
+        for a in &mut *at {
+            let (pieces, weights) = *a;
+            *a = (pieces_before, codes_before);
+            pieces_before += pieces;
+            codes_before += weights * width as u32;
+        }
+        pieces.resize(pieces_before as usize, Piece::default());
+        codes.resize(codes_before as usize, 0);
+        for d in dealt {
+            let mut code = 0;
+            for (f, from) in &d.pieces {
+                let (piece, to) = &mut at[*f as usize - range.start];
+                pieces[*piece as usize] = *from;
+                *piece += 1;
+                let len = from.mask.count_ones() as usize * width;
+                let (target, from) =
+                    (&mut codes[*to as usize..*to as usize + len], &d.codes[code..code + len]);
+                for (t, c) in target.iter_mut().zip(from) {
+                    *t = *c;
+                }
+                *to += len as u32;
+                code += len;
+            }
+        }
+        // Each feature's end is now the next one's begin.
+        at.truncate(range.len());
+    }
+}
+
+/// Encodes a range that begins with feature `origin`.
 fn encode(
     shape: &Shape,
     places: &[Place],
     dense: &[bool],
-    dealt: Vec<Dealt>,
-    range: Range<usize>,
+    transposed: &Transposed,
+    origin: usize,
     width: usize,
-) -> Result<(Vec<u8>, Vec<u32>)> {
-    let (origin, n) = (range.start, range.len());
-    // Transpose: count pieces and weights of each feature, then give each its place.
-    let mut at = vec![(0u32, 0u32); n + 1];
-    for d in &dealt {
-        for (f, piece) in &d.pieces {
-            let at = &mut at[*f as usize - origin];
-            at.0 += 1;
-            at.1 += piece.mask.count_ones();
-        }
-    }
-    let (mut pieces_before, mut codes_before) = (0, 0);
-    for a in &mut at {
-        let (pieces, weights) = *a;
-        *a = (pieces_before, codes_before);
-        pieces_before += pieces;
-        codes_before += weights * width as u32;
-    }
-    let mut pieces = vec![Piece::default(); pieces_before as usize];
-    let mut codes = vec![0u8; codes_before as usize];
-    for d in dealt {
-        let mut code = 0;
-        for (f, from) in &d.pieces {
-            let (piece, to) = &mut at[*f as usize - origin];
-            pieces[*piece as usize] = *from;
-            *piece += 1;
-            let len = from.mask.count_ones() as usize * width;
-            let (target, from) = (&mut codes[*to as usize..*to as usize + len], &d.codes[code..code + len]);
-            for (t, c) in target.iter_mut().zip(from) {
-                *t = *c;
-            }
-            *to += len as u32;
-            code += len;
-        }
-    }
-    // Each feature's end is now the next one's begin.
+) -> Result<Range> {
+    let Transposed { ends, pieces, codes } = transposed;
+    let n = ends.len();
     let mut out = Vec::with_capacity(codes.len() * 5 / 2 + n);
     let mut directory = Vec::with_capacity(n.div_ceil(BUCKET));
     let mut encoder = Encoder::new(shape, places, dense, width);
@@ -321,7 +375,7 @@ fn encode(
         let mut larges: Vec<(usize, usize)> = Vec::new();
         let mut aligned = false;
         for f in bucket..(bucket + BUCKET).min(n) {
-            let to = at[f];
+            let to = ends[f];
             let (p, c) = (from.0 as usize..to.0 as usize, from.1 as usize..to.1 as usize);
             from = to;
             if p.is_empty() {
@@ -360,5 +414,5 @@ fn encode(
     }
     // What the next range aligns stays so.
     out.resize(out.len().next_multiple_of(LINE), 0);
-    Ok((out, directory))
+    Ok(Range { bytes: out, buckets: directory })
 }
