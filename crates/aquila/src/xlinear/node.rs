@@ -32,7 +32,7 @@ impl<'a> TrainRows<'a> {
 
     fn of(x: &'a Csr, dense: Option<&'a Dense>, normalize: bool) -> Self {
         let norms: Vec<f32> = match dense {
-            None => x.iter_rows().map(|r| r.norm()).collect(),
+            None => (0..x.rows()).into_par_iter().map(|i| x.row(i).norm()).collect(),
             Some(dense) => {
                 let row = |i| FeatureRow { sparse: x.row(i), dense: dense.row(i) };
                 (0..x.rows()).into_par_iter().map(|i| row(i).norm()).collect()

@@ -144,6 +144,8 @@ pub(crate) fn lay_out(
         made = encoded?;
     }
     append(made, 0, image, &mut directory);
+    // Gigabytes of small pieces.
+    sources.into_par_iter().for_each(drop);
     image.resize(image.len() + PAD, 0);
     let weights = weights.iter().sum::<usize>() as u64;
     Ok(Laid { directory, weights, bias })
