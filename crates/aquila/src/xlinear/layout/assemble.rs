@@ -101,7 +101,7 @@ pub(crate) fn lay_out(
     let most = visits.max(RANGES_OF_THREAD * control.thread_count());
     let mut directory = Vec::with_capacity(buckets);
     let area = image.len();
-    let mut parts = Vec::new();
+    let mut parts: Vec<Vec<Dealt>> = Vec::new();
     let mut made: Vec<Range> = Vec::new();
     let mut rest = &bounds[..];
     let append = |made: Vec<Range>, left: usize, image: &mut Vec<u8>, directory: &mut Vec<u64>| {
@@ -122,20 +122,26 @@ pub(crate) fn lay_out(
         let ranges = most.min(rest.len() - 1);
         let (wave, later) = (&rest[..=ranges], &rest[ranges..]);
         rest = later;
-        let encoded = || {
+        let (last, count) = (rest.len() <= 1, PARTS_OF_THREAD * control.thread_count());
+        let encoded = || -> Result<Vec<Range>> {
             control.check()?;
             deal(&mut sources, wave, width, &mut parts, control);
             control.check()?;
-            let parts = &parts;
-            wave.par_windows(2)
-                .enumerate()
-                .map_init(Transposed::default, |transposed, (n, bounds)| {
+            let mut by_range = transpose(std::mem::take(&mut parts), ranges);
+            let made = by_range
+                .par_iter_mut()
+                .zip(wave.par_windows(2))
+                .map_init(Transposed::default, |transposed, (dealt, bounds)| {
                     control.check()?;
-                    let dealt = parts.iter().map(|part: &Vec<Dealt>| &part[n]);
                     transposed.fill(dealt, bounds[0]..bounds[1], width);
+                    if last {
+                        dealt.clear();
+                    }
                     encode(shape, &places, &dense, transposed, bounds[0], width)
                 })
-                .collect::<Result<Vec<Range>>>()
+                .collect::<Result<Vec<Range>>>()?;
+            parts = if last { Vec::new() } else { transpose(by_range, count) };
+            Ok(made)
         };
         // One thread appends a wave while others make the next.
         let before = std::mem::take(&mut made);
@@ -143,9 +149,9 @@ pub(crate) fn lay_out(
         let (encoded, ()) = rayon::join(encoded, || append(before, left, image, &mut directory));
         made = encoded?;
     }
-    append(made, 0, image, &mut directory);
-    // Gigabytes of small pieces.
+    // What is left to append needs none of these gigabytes of small pieces.
     sources.into_par_iter().for_each(drop);
+    append(made, 0, image, &mut directory);
     image.resize(image.len() + PAD, 0);
     let weights = weights.iter().sum::<usize>() as u64;
     Ok(Laid { directory, weights, bias })
@@ -307,18 +313,22 @@ fn deal(
     sources.par_chunks_mut(part).enumerate().zip(parts).for_each(deal);
 }
 
+/// Lists of `n` items each as `n` lists: by part or by range.
+fn transpose<T>(lists: Vec<Vec<T>>, n: usize) -> Vec<Vec<T>> {
+    let mut out: Vec<Vec<T>> = (0..n).map(|_| Vec::with_capacity(lists.len())).collect();
+    for list in lists {
+        out.iter_mut().zip(list).for_each(|(out, item)| out.push(item));
+    }
+    out
+}
+
 impl Transposed {
     /// Transposes what was dealt to the features `range`: counts pieces and weights of each, then gives each its place.
-    fn fill<'d>(
-        &mut self,
-        dealt: impl Iterator<Item = &'d Dealt> + Clone,
-        range: std::ops::Range<usize>,
-        width: usize,
-    ) {
+    fn fill(&mut self, dealt: &[Dealt], range: std::ops::Range<usize>, width: usize) {
         let Self { ends: at, pieces, codes } = self;
         at.clear();
         at.resize(range.len() + 1, (0, 0));
-        for (f, piece) in dealt.clone().flat_map(|d| &d.pieces) {
+        for (f, piece) in dealt.iter().flat_map(|d| &d.pieces) {
             let at = &mut at[*f as usize - range.start];
             at.0 += 1;
             at.1 += piece.mask.count_ones();
