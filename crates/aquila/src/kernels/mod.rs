@@ -113,9 +113,10 @@ pub(crate) fn prefetch_line<T>(at: *const T) {
     let _ = at;
 }
 
-/// How many rows ahead a sparse row's entries are asked for,
+/// How many rows ahead of the current one a sparse row's entries are prefetched.
 const AHEAD: usize = 2;
-/// and how many what tells where they stand: unless it has come by then, asking for entries waits for it.
+/// How many rows ahead the address of these entries is prefetched: unless it is in the cache by then, the prefetch of the
+/// entries waits for it, and a pass of the solver takes half as long again.
 const FURTHER: usize = 8;
 
 /// Asks the caches for sparse rows that will be read soon after row `at` of `rows`; `places` tell where rows stand. The

@@ -7,7 +7,7 @@ use super::row_by_row::RowByRow;
 use super::{DualLoss, MOST, Rows, Rule, Siblings, Step};
 use crate::kernels::lanes::{Lanes, dispatch};
 use crate::kernels::tiles::Tiled;
-use crate::kernels::{Isa, prefetch_line};
+use crate::kernels::{AHEAD, FURTHER, Isa, prefetch_line};
 
 /// What a block of siblings is to learn from.
 #[derive(Debug, Clone, Copy)]
@@ -77,13 +77,6 @@ pub(in crate::kernels) const MANY_ROWS: usize = 128;
 
 /// Floats of a cache line.
 const LINE: usize = 16;
-
-/// How many rows ahead of the current one their entries and duals are asked from memory: in random order no hardware
-/// prefetcher helps.
-const AHEAD: usize = 2;
-/// And how many rows ahead what tells where these stand: unless it has come by then, asking for entries waits for it, and
-/// the whole pass takes half as long again.
-const FURTHER: usize = 4 * AHEAD;
 
 impl Args<'_> {
     /// Asks the caches for rows that will be needed soon, and for the `far` weights of the next.

@@ -4,8 +4,8 @@
 //! ranges is made at a time: first each thread walks some of the blocks and deals what they have in the wave out to the
 //! ranges, then each range is transposed by counting and encoded feature by feature by one thread. A range is small
 //! enough that counting stays in the near caches, a wave large enough that the visits to all blocks are worth their
-//! cache misses. Ranges follow each other in the area whatever thread made them; beside the area only one wave is in
-//! memory.
+//! cache misses. Ranges follow each other in the area whatever thread made them. A wave is appended to
+//! the area while the next one is made, so that beside the area at most two are in memory.
 //!
 //! Cost: three passes over the pieces and their weights; cancelled between ranges.
 
