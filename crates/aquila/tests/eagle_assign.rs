@@ -112,7 +112,7 @@ proptest! {
         let (samples, features, sets) = if rng.below(2) == 0 { (40, 12, 15) } else { (400, 30, 150) };
         let x = csr(features, &random_rows(&mut rng, samples, features, 0.4));
         let groups = random_groups(&mut rng, samples, sets);
-        // Few labels go alone, many that share their groups abreast.
+        // Few labels are learned alone, many that share their groups in batches.
         let (labels, share) = [(2, 0.3), (6, 0.3), (16, 0.6)][rng.below(3)];
         let truth = csr(labels, &random_rows(&mut rng, samples, labels, share));
         let merge = if rng.below(2) == 0 { Merge::List } else { Merge::Set };
@@ -279,7 +279,7 @@ fn a_label_whose_samples_cancel_still_finds_an_answer() {
     let both = csr(2, &vec![vec![(0, 1.0), (1, 1.0)]; 10]);
     let found = run(&x, &groups, &both, 20, 1);
     assert!((0..20).all(|i| found.y.row(i).indices == [(i % 2) as u32]), "one label a side");
-    // So it is with so many that they go abreast, beside one that does not cancel out.
+    // The same holds for so many that they form batches, beside one that does not cancel out.
     let all = || (0..14).map(|k| (k, 1.0)).collect::<Vec<_>>();
     let mut many = vec![all(); 10];
     many.push(vec![(14, 1.0)]);

@@ -6,7 +6,7 @@ use aquila::control::Control;
 use aquila::eagle::{Groups, LearnParams, learn};
 use aquila::kernels::dcd::{DenseRows, DualLoss, Entries, Problem, Rows, Span, Step};
 use aquila::kernels::gram::Gram;
-use aquila::kernels::{Isa, halves};
+use aquila::kernels::{Isa, bf16};
 use aquila::linear::{REST, Scratch, Stop, solve, together};
 use aquila::params::{Params, Value};
 use aquila::tree::{Cut, Pifa};
@@ -84,12 +84,12 @@ fn the_solver_learns_the_weights_of_sparse_columns_on_every_set() {
     let mut rng = Rng::new(11);
     for (n, sparse, dense) in [(40, 30, 1), (200, 25, 33), (61, 0, 50), (150, 10, 16), (7, 3, 100)] {
         let (lists, block) = (random_rows(&mut rng, n, sparse.max(1), 0.2), block(&mut rng, n, dense));
-        // Values that halves have too.
+        // Values that bf16 represents exactly.
         let halve = |v: &f32| f32::from_bits(v.to_bits() & 0xffff_0000);
         let block = Dense::new(n, dense, block.values().iter().map(halve).collect()).unwrap();
         let mut pairs = vec![0; n * dense.div_ceil(2)];
         for (i, pairs) in pairs.chunks_exact_mut(dense.div_ceil(2)).enumerate() {
-            halves::write_pairs(block.row(i), pairs);
+            bf16::write_pairs(block.row(i), pairs);
         }
         let lists: Lists = if sparse == 0 { vec![vec![]; n] } else { lists };
         let places: Vec<u32> = (0..n as u32).collect();
@@ -112,7 +112,7 @@ fn the_solver_learns_the_weights_of_sparse_columns_on_every_set() {
         let ((idx, val, spans), (idx2, val2, spans2)) = (flat(false), flat(true));
         let beside = Rows::new(Entries::new(&idx, &val, sparse), &spans);
         let floats = beside.beside(DenseRows::new(block.values(), dense, &places));
-        let paired = beside.beside(DenseRows::halves(&pairs, dense, &places));
+        let paired = beside.beside(DenseRows::bf16_pairs(&pairs, dense, &places));
         let entries = Rows::new(Entries::new(&idx2, &val2, sparse + dense), &spans2);
         let positives: Vec<u32> =
             (0..n).map(|_| (0..20).fold(0, |m, l| m | u32::from(rng.below(4) == 0) << l)).collect();
@@ -146,9 +146,9 @@ fn the_solver_learns_the_weights_of_sparse_columns_on_every_set() {
                 let want = learn(Isa::Scalar, entries, false);
                 let forms = [
                     ("floats", floats, false),
-                    ("halves", paired, false),
+                    ("bf16", paired, false),
                     ("products of floats", floats, true),
-                    ("products of halves", paired, true),
+                    ("products of bf16", paired, true),
                 ];
                 for (isa, (form, rows, products)) in
                     Isa::available().into_iter().flat_map(|i| forms.map(|f| (i, f)))

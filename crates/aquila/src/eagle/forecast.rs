@@ -6,7 +6,7 @@
 //! falls with likeness; its first labels are those of groups, in a tree of cut rows. Tests hold each between one and
 //! three times the peak that an allocator counts.
 
-use super::abreast::{SHARED, worthwhile};
+use super::grlr_batch::{SHARED, worthwhile};
 use super::groups::{Groups, Merge};
 use super::learn::{GroupMethod, LearnParams};
 use super::lesson::Lesson;
@@ -17,7 +17,7 @@ use super::tasks::Label;
 use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::Result;
-use crate::kernels::abreast::ABREAST;
+use crate::kernels::batch16::BATCH16;
 use crate::xlinear::{Relevance, Sizes, TrainParams, VectorCut};
 
 /// What helps embeddings, and refinement, where the limit is too low.
@@ -203,8 +203,8 @@ pub fn embeddings(x: &Features, groups: &Groups, bags: &Csr, kept: bool, threads
 
     let features = given.x.features;
     let (together, alone): (Vec<_>, Vec<_>) =
-        labels.chunks(ABREAST).partition(|run| worthwhile(run, groups, of_row, x.cols()));
-    // Labels come by their number of samples. One may have to go alone that should go abreast; turns of many entries are
+        labels.chunks(BATCH16).partition(|run| worthwhile(run, groups, of_row, x.cols()));
+    // Labels come by their number of samples. One may be learned alone that belongs in a batch; turns of many entries are
     // those of labels that go alone by design.
     let largest = labels.first().map_or(0.0, |label| label.samples as f64);
     let turning = alone.first().map_or(0, |run| {
@@ -212,18 +212,18 @@ pub fn embeddings(x: &Features, groups: &Groups, bags: &Csr, kept: bool, threads
         samples.map(|i| of_row(*i)).sum()
     });
     let alone = 12.0 * features + 64.0 * largest + 8.0 * turning as f64;
-    let mut abreast: Vec<f64> = together
+    let mut batches: Vec<f64> = together
         .iter()
         .map(|run| {
             // Of each feature its lines of two sums; of each row its lines of scores, pulls and what changes, and its
             // numbers.
             let shared = run.iter().map(|label| label.samples as f64).sum::<f64>() / SHARED as f64;
-            (4.0 * ABREAST as f64) * (2.0 * features + 4.0 * shared.min(given.memberships)) + 32.0 * shared
+            (4.0 * BATCH16 as f64) * (2.0 * features + 4.0 * shared.min(given.memberships)) + 32.0 * shared
         })
         .collect();
-    abreast.sort_unstable_by(|a, b| b.total_cmp(a));
+    batches.sort_unstable_by(|a, b| b.total_cmp(a));
     let threads = threads.max(1);
-    let working = abreast.iter().take(threads).sum::<f64>() + threads as f64 * alone;
+    let working = batches.iter().take(threads).sum::<f64>() + threads as f64 * alone;
 
     let embeddings = if kept { given.joined_support(1.0) } else { 0.0 };
     // What is found of each label, and the matrices of it.

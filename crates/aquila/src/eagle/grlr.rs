@@ -8,13 +8,13 @@
 //! Where we differ, without changing a choice: lengths are left aside, for only the order within a group counts. With
 //! `G` the sum of the selected, the embedding is some multiple of `E`, and a step is `E ← E + u·G` with `u` chosen
 //! for the lengths. So a score `⟨E, x⟩` moves by `u·⟨G, x⟩`, one addition instead of all features, for as long as `G`
-//! stays. `G` turns a little in many rounds, but what that does to a score is bounded by the [`Way`] it has come, and only
+//! stays. `G` turns a little in many rounds, but what that does to a score is bounded by the [`ScoreBounds`] it has come, and only
 //! where the bounds of a group's best samples overlap are these looked at anew. A [`Lead`] says for how long that cannot be.
 //!
 //! Cost: four to five times the non-zeros of the label's samples for 20 rounds, instead of 21 times.
 
 use super::samples::View;
-use super::way::{Since, Way};
+use super::score_bounds::{Drift, ScoreBounds};
 use crate::control::Control;
 use crate::error::Result;
 
@@ -42,8 +42,8 @@ impl Lead {
 
     /// The least that the lead can be, for samples that are no more than `apart`.
     #[inline(always)]
-    fn at(&self, steps: f64, since: &[Since], apart: f64) -> f64 {
-        self.least - self.by_steps * steps - apart * since[usize::from(self.seen)].doubt
+    fn at(&self, steps: f64, drifts: &[Drift], apart: f64) -> f64 {
+        self.least - self.by_steps * steps - apart * drifts[usize::from(self.seen)].doubt
     }
 }
 
@@ -69,11 +69,11 @@ impl Member {
     /// What two samples may have come closer since they were looked at: those that were looked at together by no more than
     /// they are apart.
     #[inline(always)]
-    fn since(&self, other: &Self, since: &[Since], apart: f64) -> Since {
-        let [a, b] = [self, other].map(|m| since[usize::from(m.seen)]);
+    fn drift(&self, other: &Self, drifts: &[Drift], apart: f64) -> Drift {
+        let [a, b] = [self, other].map(|m| drifts[usize::from(m.seen)]);
         match self.seen == other.seen {
-            true => Since { doubt: apart * a.doubt, turned: apart * a.turned },
-            false => Since { doubt: a.doubt + b.doubt, turned: a.turned + b.turned },
+            true => Drift { doubt: apart * a.doubt, turned: apart * a.turned },
+            false => Drift { doubt: a.doubt + b.doubt, turned: a.turned + b.turned },
         }
     }
 }
@@ -146,7 +146,7 @@ pub(super) struct Grlr<'a> {
     groups: Vec<Group>,
     /// Entries of all members.
     entries: usize,
-    way: Way,
+    bounds: ScoreBounds,
     /// The embedding is this times `E`.
     scale: f64,
     /// The groups whose lead is not sure, with where their members begin.
@@ -169,7 +169,7 @@ impl<'a> Grlr<'a> {
             members: Vec::new(),
             groups: Vec::new(),
             entries: 0,
-            way: Way::default(),
+            bounds: ScoreBounds::default(),
             scale: 0.0,
             visited: Vec::new(),
             unsure: Vec::new(),
@@ -191,7 +191,7 @@ impl<'a> Grlr<'a> {
     /// that the same groups carry must not all begin at the same one.
     pub fn learn(&mut self, iterations: u32, step: f64, turn: usize, control: &Control) -> Result<()> {
         control.check()?;
-        self.way.restart();
+        self.bounds.restart();
         self.entries = self.members.iter().map(|m| self.x.row(m.sample).0.len()).sum();
         // Only the counts' proportions matter, and large ones would leave the range of f32.
         let most = self.groups.iter().fold(0f32, |m, g| m.max(g.count));
@@ -212,18 +212,18 @@ impl<'a> Grlr<'a> {
                 lengths = self.first_turn();
                 control.check()?;
             } else if !self.changes.is_empty() {
-                let by = self.turn();
+                let by = self.update_selected();
                 lengths.iter_mut().zip(by).for_each(|(of, by)| *of += by);
             }
             // Where nothing pulls, nothing ever will.
             let Some((u, next)) = pull(step, self.scale, lengths) else { break };
             self.scale /= next;
             lengths[1] += u * lengths[0];
-            self.way.go(u);
+            self.bounds.advance(u);
             if let Some(factor) = shrinking(self.scale) {
                 self.shrink(factor);
                 lengths[1] *= factor;
-            } else if self.way.burden() > self.entries {
+            } else if self.bounds.burden() > self.entries {
                 self.look_at_all();
             }
         }
@@ -284,7 +284,7 @@ impl<'a> Grlr<'a> {
     fn shrink(&mut self, factor: f64) {
         self.sums.iter_mut().for_each(|[r, _]| *r = (f64::from(*r) * factor) as f32);
         self.scale /= factor;
-        self.way.scale(factor);
+        self.bounds.scale(factor);
         self.look_at_all();
     }
 
@@ -293,8 +293,8 @@ impl<'a> Grlr<'a> {
         self.picked.clear();
         self.picked.extend(self.unsure.iter().map(|k| self.members[*k as usize].sample));
         self.products.resize(self.picked.len(), [0.0; 2]);
-        self.x.dot_pairs(&self.picked, &self.sums, &mut self.products);
-        let seen = self.way.turns();
+        self.x.dot2(&self.picked, &self.sums, &mut self.products);
+        let seen = self.bounds.changes();
         for (k, [rest, pull]) in self.unsure.iter().zip(&self.products) {
             let m = &mut self.members[*k as usize];
             (m.rest, m.pull, m.seen) = (*rest, *pull, seen);
@@ -303,7 +303,7 @@ impl<'a> Grlr<'a> {
 
     /// Looks at every member, so that turns until now can be forgotten.
     fn look_at_all(&mut self) {
-        self.way.forget();
+        self.bounds.forget();
         self.unsure.clear();
         self.unsure.extend(0..self.members.len() as u32);
         self.look();
@@ -312,7 +312,7 @@ impl<'a> Grlr<'a> {
 
     /// Selects of each group the samples of largest score, up to `tie` below it; what changes is listed.
     fn select(&mut self, tie: f64) {
-        self.way.measure();
+        self.bounds.measure();
         self.visit(tie);
         self.look();
         self.settle(tie);
@@ -323,11 +323,11 @@ impl<'a> Grlr<'a> {
     fn visit(&mut self, tie: f64) {
         self.visited.clear();
         self.unsure.clear();
-        let (steps, since, apart) = (self.way.steps(), self.way.since(), self.x.apart());
+        let (steps, drifts, apart) = (self.bounds.steps(), self.bounds.drifts(), self.x.apart());
         let mut begin = 0;
         for (j, group) in self.groups.iter().enumerate() {
             let start = std::mem::replace(&mut begin, group.end);
-            if group.lead.at(steps, since, apart) > tie {
+            if group.lead.at(steps, drifts, apart) > tie {
                 continue;
             }
             self.visited.push((j as u32, start as u32));
@@ -336,12 +336,12 @@ impl<'a> Grlr<'a> {
             let Some(first) = members.get(best) else { continue };
             let sure = self.unsure.len();
             for (k, m) in members.iter().enumerate() {
-                let unknown = first.since(m, since, apart).doubt;
+                let unknown = first.drift(m, drifts, apart).doubt;
                 if k != best && unknown > 0.0 && m.score(steps) + unknown >= lead - tie {
                     self.unsure.push((start + k) as u32);
                 }
             }
-            if self.unsure.len() > sure && since[usize::from(first.seen)].doubt > 0.0 {
+            if self.unsure.len() > sure && drifts[usize::from(first.seen)].doubt > 0.0 {
                 self.unsure.push((start + best) as u32);
             }
         }
@@ -350,7 +350,7 @@ impl<'a> Grlr<'a> {
     /// Selects in the groups that were visited, and says how their best leads.
     fn settle(&mut self, tie: f64) {
         self.changes.clear();
-        let (steps, since, apart) = (self.way.steps(), self.way.since(), self.x.apart());
+        let (steps, drifts, apart) = (self.bounds.steps(), self.bounds.drifts(), self.x.apart());
         for (j, start) in &self.visited {
             let group = &mut self.groups[*j as usize];
             let members = &mut self.members[*start as usize..group.end];
@@ -361,7 +361,7 @@ impl<'a> Grlr<'a> {
                 let (m, first) = (&members[k], &members[best]);
                 let score = m.score(steps);
                 if k != best {
-                    let unknown = first.since(m, since, apart);
+                    let unknown = first.drift(m, drifts, apart);
                     least = least.min(lead - score - unknown.doubt);
                     by_steps = by_steps.max(f64::from(m.pull) - f64::from(first.pull) + unknown.turned);
                 }
@@ -373,7 +373,7 @@ impl<'a> Grlr<'a> {
             }
             group.lead = match alone {
                 true => Lead::ALONE,
-                false => Lead { least: least + by_steps * steps, by_steps, seen: self.way.turns() },
+                false => Lead { least: least + by_steps * steps, by_steps, seen: self.bounds.changes() },
             };
         }
     }
@@ -395,12 +395,12 @@ impl<'a> Grlr<'a> {
     }
 
     /// Turns `G` by the listed changes `Δ`, and moves `R` so that `E` stays; returns by how much lengths grow.
-    fn turn(&mut self) -> Lengths {
-        let steps = self.way.steps();
+    fn update_selected(&mut self) -> Lengths {
+        let steps = self.bounds.steps();
         self.picked.clear();
         self.picked.extend(self.changes.iter().map(|(k, _)| self.members[*k as usize].sample));
         self.products.resize(self.picked.len(), [0.0; 2]);
-        self.x.dot_pairs(&self.picked, &self.sums, &mut self.products);
+        self.x.dot2(&self.picked, &self.sums, &mut self.products);
         let [mut squared, mut along, mut mass] = Lengths::default();
         for ((sample, (_, factor)), product) in self.picked.iter().zip(&self.changes).zip(&self.products) {
             let [rest, pull, factor] = [product[0], product[1], *factor].map(f64::from);
@@ -413,7 +413,7 @@ impl<'a> Grlr<'a> {
             idx.iter().zip(val).for_each(|(j, v)| self.change[*j as usize] += factor * v);
         }
         let features = self.picked.iter().flat_map(|sample| self.x.row(*sample).0).copied();
-        squared += self.way.turn(&mut self.change, features, |j, delta| {
+        squared += self.bounds.record_change(&mut self.change, features, |j, delta| {
             let [r, g] = &mut self.sums[j as usize];
             *g += delta;
             *r -= (steps * f64::from(delta)) as f32;
@@ -443,7 +443,7 @@ impl<'a> Grlr<'a> {
 
 impl Learned for Grlr<'_> {
     fn best(&self) -> Vec<(u32, f32)> {
-        let (scale, steps) = (self.scale * self.x.longest(), self.way.steps());
+        let (scale, steps) = (self.scale * self.x.longest(), self.bounds.steps());
         let mut begin = 0;
         let of_group = |g: &Group| &self.members[std::mem::replace(&mut begin, g.end)..g.end];
         let best = self.groups.iter().map(of_group).filter_map(|members| members.iter().find(|m| m.selected));
@@ -457,7 +457,7 @@ impl Learned for Grlr<'_> {
         features.dedup();
         let value = |j: u32| {
             let [r, g] = self.sums[j as usize];
-            (self.scale * (f64::from(r) + self.way.steps() * f64::from(g))) as f32
+            (self.scale * (f64::from(r) + self.bounds.steps() * f64::from(g))) as f32
         };
         features.into_iter().map(|j| (j, value(j))).filter(|e| e.1 != 0.0).collect()
     }

@@ -6,14 +6,14 @@
 //! is most like the label's embedding. [`refine`] goes further: rankers and what groups say together make the labels of
 //! each group's samples probable or not. Any solver may learn from the result, and [`learn`] goes to a model at once.
 
-mod abreast;
 mod advice;
 mod assign;
 mod candidates;
-mod company;
+mod cooccurrence;
 mod embed;
 pub mod forecast;
 mod grlr;
+mod grlr_batch;
 mod groups;
 mod learn;
 mod lesson;
@@ -22,9 +22,9 @@ mod posterior;
 mod refine;
 mod rules;
 mod samples;
-mod separation;
+mod score_bounds;
+mod score_reliability;
 mod tasks;
-mod way;
 
 pub use advice::{Advice, GroupStatistics, advise, statistics};
 pub use assign::{AssignParams, Assigned, assign, union};

@@ -3,7 +3,7 @@
 //! 1. *A first score.* A ranker learns the groups' labels from the groups' means, on all groups but a fold, and scores
 //!    the samples of that fold with the labels of their groups. It needs no guess about samples at all.
 //! 2. *A posterior.* The scores, brought to mean 0 and spread 1 for each label, are evidence; what groups say together
-//!    makes them probabilities (`posterior`). From these follows which labels keep company (`company`); what the other
+//!    makes them probabilities (`posterior`). From these follows which labels occur together (`cooccurrence`); what the other
 //!    labels of a sample say joins the evidence, and the posterior is made once more.
 //! 3. *Labels.* Pairs of at least some probability are positives that weigh as much as they are likely; so is the
 //!    likeliest of each group and label. All else is negative.
@@ -23,13 +23,13 @@
 //! means in the fast form, whose rankers end sooner and learn from halves.
 
 use super::candidates::Candidates;
-use super::company::Company;
+use super::cooccurrence::Company;
 use super::forecast;
 use super::groups::Groups;
 use super::lesson::{Lesson, certainty};
 use super::likeness::{likeness, unity};
 use super::posterior::{Posterior, Rates};
-use super::separation::{Compared, decoys, separation};
+use super::score_reliability::{Compared, decoys, separation};
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};

@@ -1,10 +1,10 @@
 //! The samples as the embeddings see them.
 
 use crate::data::Csr;
-use crate::kernels::abreast::{self, ABREAST, Contest, Leads, Looks};
+use crate::kernels::batch16::{self, BATCH16, Contest, Leads, Looks};
 use crate::kernels::dcd::Entries;
-use crate::kernels::pairs;
-use crate::kernels::picked::Picked;
+use crate::kernels::row_subset::RowSubset;
+use crate::kernels::sparse_dot2;
 use crate::kernels::{Isa, prefetch_line};
 use crate::xlinear::TrainRows;
 use rayon::prelude::*;
@@ -99,35 +99,35 @@ impl View<'_> {
         }
     }
 
-    /// The products of each sample with each of two vectors: see [`pairs::products`].
-    pub fn dot_pairs(&self, rows: &[u32], pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
-        pairs::products(self.isa, self.picked(rows), pairs, out);
+    /// The products of each sample with each of two vectors: see [`sparse_dot2::dots`].
+    pub fn dot2(&self, rows: &[u32], pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
+        sparse_dot2::dots(self.isa, self.subset(rows), pairs, out);
     }
 
-    fn picked<'s>(&'s self, rows: &'s [u32]) -> Picked<'s> {
-        Picked { entries: &self.entries, starts: self.samples.starts, rows }
+    fn subset<'s>(&'s self, rows: &'s [u32]) -> RowSubset<'s> {
+        RowSubset { entries: &self.entries, starts: self.samples.starts, rows }
     }
 
-    /// The products of each sample with each vector of the tables: see [`abreast::products`].
-    pub fn dot_abreast<const N: usize>(&self, rows: &[u32], tables: [&[f32]; N], out: [&mut [f32]; N]) {
-        abreast::products(self.isa, self.picked(rows), tables, out);
+    /// The products of each sample with each vector of the tables: see [`batch16::products`].
+    pub fn dot_batch<const N: usize>(&self, rows: &[u32], tables: [&[f32]; N], out: [&mut [f32]; N]) {
+        batch16::products(self.isa, self.subset(rows), tables, out);
     }
 
-    /// Adds samples to the vectors of a table: see [`abreast::add`].
-    pub fn add_abreast(&self, rows: &[u32], factors: &[f32], table: &mut [f32]) {
-        abreast::add(self.isa, self.picked(rows), factors, table);
+    /// Adds samples to the vectors of a table: see [`batch16::add`].
+    pub fn add_batch(&self, rows: &[u32], factors: &[f32], table: &mut [f32]) {
+        batch16::add(self.isa, self.subset(rows), factors, table);
     }
 
-    /// The leaders of groups: see [`abreast::lead`].
-    pub fn lead_abreast(
+    /// The leaders of groups: see [`batch16::lead`].
+    pub fn lead_batch(
         &self,
         looks: Looks<'_>,
         contests: &[Contest],
-        ties: &[f32; ABREAST],
+        ties: &[f32; BATCH16],
         leaders: &mut [Leads],
         open: (&mut Vec<usize>, &mut Vec<Contest>),
     ) {
-        abreast::lead(self.isa, looks, contests, ties, leaders, open);
+        batch16::lead(self.isa, looks, contests, ties, leaders, open);
     }
 }
 

@@ -1,14 +1,14 @@
 //! One task a label, or for sixteen that share their groups: embeddings are learned in parallel, the largest first.
 
-use super::abreast::{Abreast, worthwhile};
 use super::assign::AssignParams;
 use super::grlr::{Grlr, Learned};
+use super::grlr_batch::{GrlrBatch, worthwhile};
 use super::groups::Groups;
 use super::samples::Samples;
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features, Row};
 use crate::error::Result;
-use crate::kernels::abreast::ABREAST;
+use crate::kernels::batch16::BATCH16;
 use crate::xlinear::TrainRows;
 use rayon::prelude::*;
 use std::cmp::Reverse;
@@ -94,15 +94,15 @@ pub(super) fn each_label<T: Send>(
         let labels = Label::all(&carriers, groups, bags);
         control.check()?;
         let tasks: Vec<&[Label<'_>]> = labels
-            .par_chunks(ABREAST)
+            .par_chunks(BATCH16)
             .flat_map_iter(|run| match worthwhile(run, groups, |i| rows.row(i).0.len(), rows.features()) {
-                true => run.chunks(ABREAST),
+                true => run.chunks(BATCH16),
                 false => run.chunks(1),
             })
             .collect();
         let (work, done) = (labels.iter().map(|label| label.samples as u64).sum::<u64>(), Mutex::new(0u64));
         // As many as threads; a new one for each label would cost more than most labels.
-        let (idle, idle_abreast) = (Idle::default(), Idle::default());
+        let (idle, idle_batches) = (Idle::default(), Idle::default());
         let rounds = (params.iterations, f64::from(params.step));
         let alone = |label: &Label<'_>| {
             let mut grlr = idle.take(|| Grlr::new(rows));
@@ -113,15 +113,15 @@ pub(super) fn each_label<T: Send>(
             idle.give(grlr);
             Ok(found)
         };
-        let abreast = |labels: &[Label<'_>]| {
-            let mut together = idle_abreast.take(|| Abreast::new(rows));
+        let batch = |labels: &[Label<'_>]| {
+            let mut together = idle_batches.take(|| GrlrBatch::new(rows));
             let learned = together.learn(labels, groups, rounds, control)?;
             let found = labels.iter().enumerate().map(|(lane, label)| match learned >> lane & 1 {
                 1 => Ok((label.id, take(&mut together.lane(lane)))),
                 _ => alone(label),
             });
             let found = found.collect::<Result<Vec<_>>>()?;
-            idle_abreast.give(together);
+            idle_batches.give(together);
             Ok(found)
         };
         let mut found: Vec<(u32, T)> = tasks
@@ -130,7 +130,7 @@ pub(super) fn each_label<T: Send>(
             .map(|labels| {
                 let found = match labels {
                     [label] => vec![alone(label)?],
-                    labels => abreast(labels)?,
+                    labels => batch(labels)?,
                 };
                 let mut done = done.lock().expect("no panic holds this lock");
                 *done += labels.iter().map(|label| label.samples as u64).sum::<u64>();

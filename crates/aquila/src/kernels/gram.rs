@@ -112,36 +112,36 @@ impl Siblings {
 }
 
 /// The products of all rows with those that stand in lanes.
-struct Products<'a, const HALVES: bool> {
+struct Products<'a, const BF16: bool> {
     rows: Rows<'a>,
     lanes: &'a Siblings,
     out: &'a mut [f32],
     stride: usize,
 }
 
-impl<'a, const HALVES: bool> Products<'a, HALVES> {
+impl<'a, const BF16: bool> Products<'a, BF16> {
     fn of((rows, lanes, out, stride): (Rows<'a>, &'a Siblings, &'a mut [f32], usize)) -> Self {
         assert!(rows.is_empty() || out.len() >= (rows.len() - 1) * stride + LANES);
         Self { rows, lanes, out, stride }
     }
 }
 
-impl<const HALVES: bool> Work for Products<'_, HALVES> {
+impl<const BF16: bool> Work for Products<'_, BF16> {
     type Out = ();
-    const HALVES: bool = HALVES;
+    const BF16: bool = BF16;
 
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
         let Self { rows, lanes, out, stride } = self;
         // SAFETY: `lanes` was reset for these rows and 16 lanes, which is `V::N`; `of` checked the length of `out`.
         unsafe {
-            let weights = if HALVES { lanes.rounded.as_ptr() } else { lanes.panel.as_ptr() };
+            let weights = if BF16 { lanes.rounded.as_ptr() } else { lanes.panel.as_ptr() };
             for first in (0..rows.len()).step_by(V::TILE) {
                 let n = V::TILE.min(rows.len() - first);
                 let at: [*const f32; MOST_ROWS] =
                     std::array::from_fn(|r| rows.dense.at((first + r).min(rows.len() - 1)));
                 let mut margins = [V::splat(0.0); MOST_ROWS];
-                products::<V, HALVES>(weights, rows.dense.steps(), &at[..n], &Nothing, &mut margins);
+                products::<V, BF16>(weights, rows.dense.steps(), &at[..n], &Nothing, &mut margins);
                 for (r, dense) in margins.iter().enumerate().take(n) {
                     let sum = rows.margins::<V>(lanes.w.as_ptr(), first + r).add(*dense);
                     sum.store(out.as_mut_ptr().add((first + r) * stride));
@@ -152,22 +152,22 @@ impl<const HALVES: bool> Work for Products<'_, HALVES> {
 }
 
 /// The weights that follow from signed duals.
-struct Weights<'a, const HALVES: bool> {
+struct Weights<'a, const BF16: bool> {
     rows: Rows<'a>,
     state: &'a mut Siblings,
     duals: &'a [f32],
 }
 
-impl<'a, const HALVES: bool> Weights<'a, HALVES> {
+impl<'a, const BF16: bool> Weights<'a, BF16> {
     fn of((rows, state, duals): (Rows<'a>, &'a mut Siblings, &'a [f32])) -> Self {
         assert!(duals.len() >= rows.len() * state.width());
         Self { rows, state, duals }
     }
 }
 
-impl<const HALVES: bool> Work for Weights<'_, HALVES> {
+impl<const BF16: bool> Work for Weights<'_, BF16> {
     type Out = ();
-    const HALVES: bool = HALVES;
+    const BF16: bool = BF16;
 
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
@@ -189,7 +189,7 @@ impl<const HALVES: bool> Work for Weights<'_, HALVES> {
                     next += 1;
                 }
                 let (panel, rounded) = (state.panel.as_mut_ptr(), state.rounded.as_mut_ptr());
-                add_rows::<V, HALVES>(panel, rounded, rows.dense.steps(), &movers[..moved], &steps);
+                add_rows::<V, BF16>(panel, rounded, rows.dense.steps(), &movers[..moved], &steps);
             }
         }
     }

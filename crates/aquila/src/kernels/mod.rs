@@ -3,27 +3,27 @@
 //! Every kernel exists as safe scalar code that is always compiled; the vector forms are chosen at run time by
 //! what the processor offers ([`Isa::detect`]) and tested against the scalar twin.
 
-pub(crate) mod abreast;
 pub(crate) mod aligned;
-pub(crate) mod bytes;
+pub(crate) mod batch16;
+pub mod bf16;
 pub mod dcd;
-mod each_set;
 pub(crate) mod exp;
+mod for_each_isa;
 pub mod gram;
-pub mod halves;
-// Where no vector form is compiled, nobody asks for halves or pairs.
+pub(crate) mod prefix_sum;
+// Where no vector form is compiled, nobody asks for bf16 values or pairs.
+pub mod bf16_rows;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod lanes;
 mod map;
+pub(crate) mod matvec;
 pub(crate) mod odds;
 mod pages;
-pub(crate) mod pairs;
 pub(crate) mod panels;
-pub(crate) mod picked;
 pub(crate) mod postings;
-pub mod rounded;
+pub(crate) mod row_subset;
 pub(crate) mod select;
-pub(crate) mod tables;
+pub(crate) mod sparse_dot2;
 mod tiles;
 
 pub(crate) use map::map_file;

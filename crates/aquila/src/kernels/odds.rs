@@ -3,8 +3,8 @@
 //! Columns are on their own but for one product, which is made in eight streams: every set makes the same of it.
 
 use super::Isa;
-use super::each_set::for_each_set;
 use super::exp::exp;
+use super::for_each_isa::for_each_isa;
 
 /// Most that a message, or a label's bias, multiplies odds by.
 pub(crate) const FAR: f32 = 1e12;
@@ -16,7 +16,7 @@ pub(crate) fn chance(odds: f32) -> f32 {
     odds / (1.0 + odds)
 }
 
-for_each_set! {
+for_each_isa! {
     /// `to = exp(evidence)`, of evidence that is taken for certain beyond ± `certain`, at most 87.
     odds_of => odds_of_any, odds_of_avx512, odds_of_avx2 (evidence: &[f32], certain: f32, to: &mut [f32])
 }
@@ -29,7 +29,7 @@ fn odds_of_any(evidence: &[f32], certain: f32, to: &mut [f32]) {
     }
 }
 
-for_each_set! {
+for_each_isa! {
     /// What a group's segments tell their pairs: the chance that one of the others is true, and not more where none is.
     /// Rows of `bias.len()` odds without bias become probabilities without what was told, and `told` is renewed. Chances
     /// that somebody has it are put together from both ends, so that the smallest keep their digits; `some` is scratch.
@@ -58,7 +58,7 @@ fn tell_any(bias: &[f32], odds: &mut [f32], told: &mut [f32], some: &mut [f32]) 
     }
 }
 
-for_each_set! {
+for_each_isa! {
     /// What a sample tells its pairs likewise: `odds` without bias are multiplied by it, and `likely` becomes the
     /// probabilities.
     settle => settle_any, settle_avx512, settle_avx2 (bias: &[f32], odds: &mut [f32], likely: &mut [f32])

@@ -6,15 +6,15 @@
 //! `W += Σ_s x_s · δ_s`. This is the algebra of one row after the other, in the same order: only rounding differs.
 //! Sparse entries are added row by row as ever. Source of the idea: the blocked updates of dense factorisations.
 //!
-//! Where the processor multiplies pairs of [`halves`] in the time of one product of floats, rows are stored as such
+//! Where the processor multiplies pairs of [`bf16`] values in the time of one product of floats, rows are stored as such
 //! pairs and margins and products of rows with rows are sums of them. Weights remain f32 and steps are added to them in
 //! f32; margins see them rounded, which errs by some 10⁻⁴ of the length of the weights, far below any `eps` in use.
 //!
 //! Cost of a row: a multiply-add for each of its dense columns and register of lanes, and again if it moved; half a
 //! load for each, not two; and half a tile's products of rows with rows.
 
+use super::bf16;
 use super::dcd::{Args, Gap, MANY_ROWS, Rule};
-use super::halves;
 use super::lanes::{Lanes, Work};
 use std::marker::PhantomData;
 
@@ -28,20 +28,20 @@ pub(super) const MOST_ROWS: usize = 8;
 
 /// A pass over rows with a dense block, or over products of rows ([`gram`](super::gram)): of these the block's row
 /// says what the products with earlier rows are, and a step is a line of weights.
-pub(super) struct Tiled<'a, R, const HALVES: bool, const PRODUCTS: bool> {
+pub(super) struct Tiled<'a, R, const BF16: bool, const PRODUCTS: bool> {
     args: Args<'a>,
     rule: PhantomData<R>,
 }
 
-impl<'a, R, const HALVES: bool, const PRODUCTS: bool> Tiled<'a, R, HALVES, PRODUCTS> {
+impl<'a, R, const BF16: bool, const PRODUCTS: bool> Tiled<'a, R, BF16, PRODUCTS> {
     pub fn new(args: Args<'a>) -> Self {
         Self { args, rule: PhantomData }
     }
 }
 
-impl<R: Rule, const HALVES: bool, const PRODUCTS: bool> Work for Tiled<'_, R, HALVES, PRODUCTS> {
+impl<R: Rule, const BF16: bool, const PRODUCTS: bool> Work for Tiled<'_, R, BF16, PRODUCTS> {
     type Out = Gap;
-    const HALVES: bool = HALVES;
+    const BF16: bool = BF16;
 
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) -> Gap {
@@ -75,8 +75,8 @@ impl<R: Rule, const HALVES: bool, const PRODUCTS: bool> Work for Tiled<'_, R, HA
                     args.prefetch_weights::<V>(rows[0]);
                 }
                 let mut margins = [V::splat(0.0); MOST_ROWS];
-                let weights = if HALVES { args.state.rounded.as_ptr() } else { args.state.panel.as_ptr() };
-                products::<V, HALVES>(weights, cols, &at[..n], &ahead, &mut margins);
+                let weights = if BF16 { args.state.rounded.as_ptr() } else { args.state.panel.as_ptr() };
+                products::<V, BF16>(weights, cols, &at[..n], &ahead, &mut margins);
                 // The rows that moved, with their steps.
                 let mut moved = 0;
                 let (mut movers, mut steps) =
@@ -90,7 +90,7 @@ impl<R: Rule, const HALVES: bool, const PRODUCTS: bool> Work for Tiled<'_, R, HA
                     let mut dense = margins[r];
                     for (x, step) in movers.iter().zip(&steps).take(moved) {
                         let product =
-                            if PRODUCTS { *at[r].add(x.0) } else { dot::<V, HALVES>(x.1, at[r], cols) };
+                            if PRODUCTS { *at[r].add(x.0) } else { dot::<V, BF16>(x.1, at[r], cols) };
                         dense = V::splat(product).mul_add(*step, dense);
                     }
                     let margin = bias.mul_add(b, args.margins::<V>(i).add(dense));
@@ -111,7 +111,7 @@ impl<R: Rule, const HALVES: bool, const PRODUCTS: bool> Work for Tiled<'_, R, HA
                     }
                 } else {
                     let movers = movers.map(|(_, at)| at);
-                    add_rows::<V, HALVES>(panel, rounded, cols, &movers[..moved], &steps);
+                    add_rows::<V, BF16>(panel, rounded, cols, &movers[..moved], &steps);
                 }
             }
             b.store(args.state.bias.as_mut_ptr());
@@ -202,7 +202,7 @@ macro_rules! for_rows {
 /// # Safety
 /// Each row has `cols` values and the panel `cols` lines of `V::N`; `V`'s instruction set was detected.
 #[inline(always)]
-pub(super) unsafe fn products<V: Lanes, const HALVES: bool>(
+pub(super) unsafe fn products<V: Lanes, const BF16: bool>(
     panel: *const f32,
     cols: usize,
     rows: &[*const f32],
@@ -210,13 +210,13 @@ pub(super) unsafe fn products<V: Lanes, const HALVES: bool>(
     out: &mut [V; MOST_ROWS],
 ) {
     // SAFETY: the caller's.
-    unsafe { for_rows!(rows.len(), products_of::<V, HALVES>(panel, cols, rows.as_ptr(), ahead, out)) }
+    unsafe { for_rows!(rows.len(), products_of::<V, BF16>(panel, cols, rows.as_ptr(), ahead, out)) }
 }
 
 /// # Safety
 /// As [`products`], for `N` rows.
 #[inline(always)]
-unsafe fn products_of<V: Lanes, const HALVES: bool, const N: usize>(
+unsafe fn products_of<V: Lanes, const BF16: bool, const N: usize>(
     panel: *const f32,
     cols: usize,
     rows: *const *const f32,
@@ -235,8 +235,8 @@ unsafe fn products_of<V: Lanes, const HALVES: bool, const N: usize>(
                 while j + 2 <= end {
                     let (first, second) = (V::load(panel.add(j * V::N)), V::load(panel.add((j + 1) * V::N)));
                     for r in 0..N {
-                        even[r] = add::<V, HALVES>(even[r], V::splat(*rows[r].add(j)), first);
-                        odd[r] = add::<V, HALVES>(odd[r], V::splat(*rows[r].add(j + 1)), second);
+                        even[r] = add::<V, BF16>(even[r], V::splat(*rows[r].add(j)), first);
+                        odd[r] = add::<V, BF16>(odd[r], V::splat(*rows[r].add(j + 1)), second);
                     }
                     j += 2;
                 }
@@ -244,7 +244,7 @@ unsafe fn products_of<V: Lanes, const HALVES: bool, const N: usize>(
             while j < end {
                 let weights = V::load(panel.add(j * V::N));
                 for r in 0..N {
-                    even[r] = add::<V, HALVES>(even[r], V::splat(*rows[r].add(j)), weights);
+                    even[r] = add::<V, BF16>(even[r], V::splat(*rows[r].add(j)), weights);
                 }
                 j += 1;
             }
@@ -255,22 +255,22 @@ unsafe fn products_of<V: Lanes, const HALVES: bool, const N: usize>(
     }
 }
 
-/// `sum + a · b`, of floats or of pairs of halves.
+/// `sum + a · b`, of floats or of pairs of bf16 values.
 ///
 /// # Safety
 /// `V`'s instruction set was detected.
 #[inline(always)]
-unsafe fn add<V: Lanes, const HALVES: bool>(sum: V, a: V, b: V) -> V {
+unsafe fn add<V: Lanes, const BF16: bool>(sum: V, a: V, b: V) -> V {
     // SAFETY: the caller's.
-    unsafe { if HALVES { sum.add_products(a, b) } else { a.mul_add(b, sum) } }
+    unsafe { if BF16 { sum.add_products(a, b) } else { a.mul_add(b, sum) } }
 }
 
-/// `panel += Σ row · step`; of halves also the rounded panel.
+/// `panel += Σ row · step`; of bf16 values also the rounded panel.
 ///
 /// # Safety
-/// As [`products`], with a step for each row. Of halves the panel has two lines for each of `rounded`.
+/// As [`products`], with a step for each row. Of bf16 values the panel has two lines for each of `rounded`.
 #[inline(always)]
-pub(super) unsafe fn add_rows<V: Lanes, const HALVES: bool>(
+pub(super) unsafe fn add_rows<V: Lanes, const BF16: bool>(
     panel: *mut f32,
     rounded: *mut f32,
     cols: usize,
@@ -278,13 +278,13 @@ pub(super) unsafe fn add_rows<V: Lanes, const HALVES: bool>(
     steps: &[V; MOST_ROWS],
 ) {
     // SAFETY: the caller's.
-    unsafe { for_rows!(rows.len(), add_rows_of::<V, HALVES>(panel, rounded, cols, rows.as_ptr(), steps)) }
+    unsafe { for_rows!(rows.len(), add_rows_of::<V, BF16>(panel, rounded, cols, rows.as_ptr(), steps)) }
 }
 
 /// # Safety
 /// As [`add_rows`], for `N` rows.
 #[inline(always)]
-unsafe fn add_rows_of<V: Lanes, const HALVES: bool, const N: usize>(
+unsafe fn add_rows_of<V: Lanes, const BF16: bool, const N: usize>(
     panel: *mut f32,
     rounded: *mut f32,
     cols: usize,
@@ -296,7 +296,7 @@ unsafe fn add_rows_of<V: Lanes, const HALVES: bool, const N: usize>(
         let rows: [*const f32; N] = std::array::from_fn(|r| *rows.add(r));
         let steps: [V; N] = std::array::from_fn(|r| steps[r]);
         for j in 0..cols {
-            if HALVES {
+            if BF16 {
                 let at = panel.add(2 * j * V::N);
                 let (mut low, mut high) = (V::load(at), V::load(at.add(V::N)));
                 for r in 0..N {
@@ -324,7 +324,7 @@ unsafe fn add_rows_of<V: Lanes, const HALVES: bool, const N: usize>(
 /// # Safety
 /// Both have `cols` values; `V`'s instruction set was detected.
 #[inline(always)]
-unsafe fn dot<V: Lanes, const HALVES: bool>(a: *const f32, b: *const f32, cols: usize) -> f32 {
+unsafe fn dot<V: Lanes, const BF16: bool>(a: *const f32, b: *const f32, cols: usize) -> f32 {
     // SAFETY: the caller's.
     unsafe {
         let mut sums = [V::splat(0.0); 2];
@@ -332,14 +332,14 @@ unsafe fn dot<V: Lanes, const HALVES: bool>(a: *const f32, b: *const f32, cols: 
         while j + 2 * V::N <= cols {
             for (k, sum) in sums.iter_mut().enumerate() {
                 let at = j + k * V::N;
-                *sum = add::<V, HALVES>(*sum, V::load(a.add(at)), V::load(b.add(at)));
+                *sum = add::<V, BF16>(*sum, V::load(a.add(at)), V::load(b.add(at)));
             }
             j += 2 * V::N;
         }
         let mut sum = sums[0].add(sums[1]).sum();
         while j < cols {
-            sum += if HALVES {
-                let (a, b) = (halves::unpack((*a.add(j)).to_bits()), halves::unpack((*b.add(j)).to_bits()));
+            sum += if BF16 {
+                let (a, b) = (bf16::unpack((*a.add(j)).to_bits()), bf16::unpack((*b.add(j)).to_bits()));
                 a[0] * b[0] + a[1] * b[1]
             } else {
                 *a.add(j) * *b.add(j)

@@ -11,7 +11,7 @@ use crate::rng::Rng;
 /// How nodes are split.
 #[derive(Debug, Clone, Copy)]
 pub enum Split {
-    /// Halves of equal size down to the leaves, then regrouped to the arity.
+    /// Bf16 of equal size down to the leaves, then regrouped to the arity.
     Balanced(Bisection),
     /// Clusters of any size at each node.
     Kary(Clustering),

@@ -91,14 +91,14 @@ impl Clustering {
             }
         };
         let scales = squares.iter().zip(sizes).map(of).collect();
-        Centres { sums, abreast: points.abreast(sums, sizes.len()), scales }
+        Centres { sums, interleaved: points.interleaved(sums, sizes.len()), scales }
     }
 }
 
 /// Centres: sums of rows, and what makes a score of each.
 struct Centres<'a> {
     sums: &'a [f32],
-    abreast: Vec<f32>,
+    interleaved: Vec<f32>,
     /// For each the inverse of its length (spherical) or of its size, and minus half its squared length (plain).
     scales: Vec<[f32; 2]>,
 }
@@ -109,7 +109,7 @@ impl Centres<'_> {
         let all = |(first, some): (usize, &mut [u32])| {
             let (k, rows) = (self.scales.len(), first * RUN..first * RUN + some.len());
             let mut scores = vec![0f32; rows.len() * k];
-            points.add_scores(rows, self.sums, &self.abreast, k, &mut scores);
+            points.add_scores(rows, self.sums, &self.interleaved, k, &mut scores);
             for (scores, at) in scores.chunks_exact_mut(k).zip(some) {
                 scores.iter_mut().zip(&self.scales).for_each(|(s, [factor, more])| *s = *s * factor + more);
                 *at = (1..scores.len()).fold(0, |b, c| if scores[c] > scores[b] { c } else { b }) as u32;

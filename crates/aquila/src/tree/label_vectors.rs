@@ -4,7 +4,7 @@ use super::vectors::{Cut, given};
 use crate::control::Control;
 use crate::data::{Csr, Dense, Features};
 use crate::error::Result;
-use crate::kernels::rounded::{Rounded, round, values};
+use crate::kernels::bf16_rows::{Bf16Rows, round, values};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelVectors {
     sparse: Csr,
-    dense: Arc<Rounded>,
+    dense: Arc<Bf16Rows>,
 }
 
 impl From<Csr> for LabelVectors {
@@ -33,7 +33,7 @@ impl LabelVectors {
             values.extend(sparse.row(i).values.iter().map(|v| v / norm));
         }
         let (indptr, indices) = (sparse.indptr().to_vec(), sparse.indices().to_vec());
-        let mut dense = Rounded::zeros(x.rows(), cols);
+        let mut dense = Bf16Rows::zeros(x.rows(), cols);
         dense.rows_mut().enumerate().try_for_each(|(i, to)| {
             control.check()?;
             round(x.row(i).dense, 1.0 / length(i), to);
@@ -42,7 +42,7 @@ impl LabelVectors {
         Ok(Self::new(Csr::trusted(x.rows(), sparse.cols(), indptr, indices, values), dense))
     }
 
-    pub(super) fn new(sparse: Csr, dense: Rounded) -> Self {
+    pub(super) fn new(sparse: Csr, dense: Bf16Rows) -> Self {
         Self { sparse, dense: Arc::new(dense) }
     }
 
@@ -77,7 +77,7 @@ impl LabelVectors {
     }
 
     /// Both parts, taken apart.
-    pub(super) fn into_parts(self) -> (Csr, Arc<Rounded>) {
+    pub(super) fn into_parts(self) -> (Csr, Arc<Bf16Rows>) {
         (self.sparse, self.dense)
     }
 }

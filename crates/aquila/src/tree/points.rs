@@ -1,8 +1,8 @@
 //! The vectors of a node's labels while they are clustered.
 
 use super::LabelVectors;
-use crate::kernels::rounded::Rounded;
-use crate::kernels::{Isa, prefetch_rows, tables};
+use crate::kernels::bf16_rows::Bf16Rows;
+use crate::kernels::{Isa, matvec, prefetch_rows};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Points {
     nnz: usize,
     cols: usize,
     /// The dense parts of all labels: a row's is that of its label.
-    dense: Arc<Rounded>,
+    dense: Arc<Bf16Rows>,
     isa: Isa,
 }
 
@@ -133,21 +133,21 @@ impl Points {
     }
 
     /// `scores[c] += ⟨row, sum c⟩` for each of these rows and `k` sums, as [`Points::add_to_sum`] makes them, and
-    /// `abreast` as [`Points::abreast`] tells.
+    /// `interleaved` as [`Points::interleaved`] tells.
     pub fn add_scores(
         &self,
         rows: Range<usize>,
         sums: &[f32],
-        abreast: &[f32],
+        interleaved: &[f32],
         k: usize,
         scores: &mut [f32],
     ) {
         for (row, scores) in rows.clone().zip(scores.chunks_exact_mut(k)) {
             let (idx, val) = self.row(row);
-            tables::add_rows(self.isa, &sums[..self.cols * k], idx, val, scores);
+            matvec::add_rows(self.isa, &sums[..self.cols * k], idx, val, scores);
         }
-        if !abreast.is_empty() {
-            self.dense.add_scores(self.isa, &self.labels[rows], abreast, k, scores);
+        if !interleaved.is_empty() {
+            self.dense.add_scores(self.isa, &self.labels[rows], interleaved, k, scores);
         }
     }
 
@@ -164,7 +164,7 @@ impl Points {
     }
 
     /// The dense columns of `k` sums, the values of all sums side by side.
-    pub fn abreast(&self, sums: &[f32], k: usize) -> Vec<f32> {
+    pub fn interleaved(&self, sums: &[f32], k: usize) -> Vec<f32> {
         let last = &sums[self.cols * k..];
         let mut out = vec![0.0; last.len()];
         for (c, sum) in last.chunks_exact(self.dense.cols().max(1)).enumerate() {

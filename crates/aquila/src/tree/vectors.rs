@@ -23,7 +23,7 @@ use super::label_vectors::{LabelVectors, stretch};
 use crate::control::Control;
 use crate::data::Csr;
 use crate::error::Result;
-use crate::kernels::rounded::{Rounded, add_floats, round};
+use crate::kernels::bf16_rows::{Bf16Rows, add_floats, round};
 use crate::kernels::{Isa, prefetch_rows};
 use rayon::prelude::*;
 
@@ -148,9 +148,9 @@ impl<'a> Pifa<'a> {
         lengths: &[f64],
         rows: impl Fn(usize) -> R + Sync,
         control: &Control,
-    ) -> Result<(Rounded, Vec<f32>)> {
+    ) -> Result<(Bf16Rows, Vec<f32>)> {
         let (isa, cols) = (Isa::detect(), self.dense_cols);
-        let mut dense = Rounded::zeros(lengths.len(), cols);
+        let mut dense = Bf16Rows::zeros(lengths.len(), cols);
         let mut shares = vec![0f32; lengths.len()];
         let all = dense.rows_mut().zip(&mut shares).zip(lengths).enumerate();
         all.for_each_init(

@@ -2,7 +2,7 @@
 
 use super::{Negatives, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
 use crate::data::{Csr, Features};
-use crate::kernels::{Isa, halves};
+use crate::kernels::{Isa, bf16};
 use crate::linear::together;
 use crate::rng::Rng;
 use crate::tree::{TRIAL_SAMPLE, TRIED_FROM};
@@ -163,9 +163,9 @@ impl Sizes {
         let (tree, solver) = (&params.tree, &params.solver);
 
         let matrices = self.x_bytes() + self.y_bytes();
-        let halves =
-            if halves::faster(Isa::detect()) { 2.0 * n * (block + 1.0) * dense.min(1.0) } else { 0.0 };
-        let scaled = 8.0 * n + halves + if params.model.normalize { 4.0 * nnz } else { 0.0 };
+        let bf16_block =
+            if bf16::faster(Isa::detect()) { 2.0 * n * (block + 1.0) * dense.min(1.0) } else { 0.0 };
+        let scaled = 8.0 * n + bf16_block + if params.model.normalize { 4.0 * nnz } else { 0.0 };
         let (widest, support) = match tree.vectors {
             VectorKind::Pifa => (d - block, self.support),
             VectorKind::Pii => (n, pairs),

@@ -2,7 +2,7 @@
 
 use crate::data::{Csr, Dense, FeatureRow, Features};
 use crate::kernels::dcd::{DenseRows, Entries, Rows, Span};
-use crate::kernels::{Isa, halves, prefetch_rows};
+use crate::kernels::{Isa, bf16, prefetch_rows};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub struct TrainRows<'a> {
     /// The scaled values of the dense block, row after row, and its columns; none where there is no block.
     dense: Cow<'a, [f32]>,
     dense_cols: usize,
-    /// The block in pairs of halves, where these are faster.
+    /// The block in pairs of bf16 values, where these are faster.
     pairs: Vec<u32>,
     squared: Vec<f32>,
 }
@@ -65,7 +65,7 @@ impl<'a> TrainRows<'a> {
     fn dense_rows<'b>(&'b self, places: &'b [u32]) -> DenseRows<'b> {
         match self.pairs.is_empty() {
             true => DenseRows::new(&self.dense, self.dense_cols, places),
-            false => DenseRows::halves(&self.pairs, self.dense_cols, places),
+            false => DenseRows::bf16_pairs(&self.pairs, self.dense_cols, places),
         }
     }
 
@@ -119,15 +119,15 @@ fn scaled(block: &Dense, norms: &[f32]) -> Vec<f32> {
     out
 }
 
-/// A block in pairs of halves, where the solver is faster with them.
+/// A block in pairs of bf16 values, where the solver is faster with them.
 fn pairs(block: &[f32], cols: usize) -> Vec<u32> {
-    if cols == 0 || !halves::faster(Isa::detect()) {
+    if cols == 0 || !bf16::faster(Isa::detect()) {
         return Vec::new();
     }
     let steps = cols.div_ceil(2);
     let mut out = vec![0; block.len() / cols * steps];
     let rows = out.par_chunks_exact_mut(steps).zip(block.par_chunks_exact(cols));
-    rows.for_each(|(pairs, row)| halves::write_pairs(row, pairs));
+    rows.for_each(|(pairs, row)| bf16::write_pairs(row, pairs));
     out
 }
 

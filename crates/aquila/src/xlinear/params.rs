@@ -19,7 +19,7 @@ crate::choice! {
 crate::choice! {
     /// How k-means splits a node.
     pub enum SplitKind {
-        /// Halves of equal size, regrouped to the wanted arity.
+        /// Bf16 of equal size, regrouped to the wanted arity.
         Balanced = "balanced",
         /// `arity` clusters of any size.
         Kary = "kary",

@@ -1,4 +1,4 @@
-//! What the rows of a node have in a dense block: floats, pairs of halves, or products of rows with rows.
+//! What the rows of a node have in a dense block: floats, pairs of bf16 values, or products of rows with rows.
 
 /// Rows of a dense block: any of them, where they stand.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,8 +13,8 @@ pub struct DenseRows<'a> {
 pub(super) enum Values<'a> {
     /// Floats.
     Floats(&'a [f32]),
-    /// Pairs of halves.
-    Halves(&'a [u32]),
+    /// Pairs of bf16 values.
+    Bf16(&'a [u32]),
     /// Products of rows with rows.
     Products(&'a [f32]),
 }
@@ -34,12 +34,12 @@ impl<'a> DenseRows<'a> {
         Self::of(Values::Floats(values), values.len(), cols, places)
     }
 
-    /// The same for a block in pairs of halves. Weights are f32; they are rounded to halves for margins alone.
+    /// The same for a block in pairs of bf16 values. Weights are f32; they are rounded to bf16 for margins alone.
     ///
     /// # Panics
     /// If a place is beyond the block.
-    pub fn halves(pairs: &'a [u32], cols: usize, places: &'a [u32]) -> Self {
-        Self::of(Values::Halves(pairs), pairs.len(), cols, places)
+    pub fn bf16_pairs(pairs: &'a [u32], cols: usize, places: &'a [u32]) -> Self {
+        Self::of(Values::Bf16(pairs), pairs.len(), cols, places)
     }
 
     /// The same for products of the node's rows with each other, as many columns as rows or more: a row's weights are
@@ -78,13 +78,13 @@ impl<'a> DenseRows<'a> {
     pub(in crate::kernels) fn steps(&self) -> usize {
         match self.values {
             Values::Floats(_) | Values::Products(_) => self.cols,
-            Values::Halves(_) => self.cols.div_ceil(2),
+            Values::Bf16(_) => self.cols.div_ceil(2),
         }
     }
 
-    /// Whether values are pairs of halves.
+    /// Whether values are pairs of bf16 values.
     pub(in crate::kernels) fn paired(&self) -> bool {
-        matches!(self.values, Values::Halves(_))
+        matches!(self.values, Values::Bf16(_))
     }
 
     /// A row's floats, or the bits of its pairs.
@@ -92,7 +92,7 @@ impl<'a> DenseRows<'a> {
         let span = self.places[i] as usize * self.steps()..(self.places[i] as usize + 1) * self.steps();
         let (floats, pairs) = match self.values {
             Values::Floats(values) | Values::Products(values) => (&values[span], &[][..]),
-            Values::Halves(pairs) => (&[][..], &pairs[span]),
+            Values::Bf16(pairs) => (&[][..], &pairs[span]),
         };
         floats.iter().copied().chain(pairs.iter().map(|p| f32::from_bits(*p)))
     }
@@ -102,7 +102,7 @@ impl<'a> DenseRows<'a> {
     pub(in crate::kernels) fn at(&self, i: usize) -> *const f32 {
         let values = match self.values {
             Values::Floats(values) | Values::Products(values) => values.as_ptr(),
-            Values::Halves(pairs) => pairs.as_ptr().cast(),
+            Values::Bf16(pairs) => pairs.as_ptr().cast(),
         };
         values.wrapping_add(self.places[i] as usize * self.steps())
     }

@@ -58,7 +58,7 @@ fn run<R: Rule>(isa: Isa, width: usize, args: Args<'_>) -> Gap {
     match args.rows.dense.values() {
         _ if args.rows.dense.cols() == 0 => dispatch(isa, width, RowByRow::<R>::new(args)),
         Values::Floats(_) => dispatch(isa, width, Tiled::<R, false, false>::new(args)),
-        Values::Halves(_) => dispatch(isa, width, Tiled::<R, true, false>::new(args)),
+        Values::Bf16(_) => dispatch(isa, width, Tiled::<R, true, false>::new(args)),
         Values::Products(_) => dispatch(isa, width, Tiled::<R, false, true>::new(args)),
     }
 }

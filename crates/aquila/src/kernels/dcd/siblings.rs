@@ -11,7 +11,7 @@ pub struct Siblings {
     width: usize,
     pub(in crate::kernels) w: Aligned,
     pub(in crate::kernels) panel: Aligned,
-    /// The panel rounded to pairs of halves, where rows are such pairs.
+    /// The panel rounded to pairs of bf16 values, where rows are such pairs.
     pub(in crate::kernels) rounded: Aligned,
     pub(in crate::kernels) alpha: Aligned,
     pub(in crate::kernels) bias: [f32; MOST],

@@ -6,15 +6,15 @@ use super::plain::Plain;
 use super::{pair::Pair, x86};
 use crate::kernels::Isa;
 #[cfg(target_arch = "x86_64")]
-use crate::kernels::halves;
+use crate::kernels::bf16;
 
 /// Work that is written once over [`Lanes`]. Mark `run` as `inline(always)`: it takes on the instruction set of the
 /// function that [`dispatch`] calls it from.
 pub(crate) trait Work {
     /// What comes out.
     type Out;
-    /// Whether it multiplies halves.
-    const HALVES: bool = false;
+    /// Whether it multiplies bf16 values.
+    const BF16: bool = false;
     /// Does the work.
     ///
     /// # Safety
@@ -44,7 +44,7 @@ pub(crate) fn dispatch<W: Work>(isa: Isa, width: usize, work: W) -> W::Out {
         let isa = isa.min(Isa::of_processor());
         // SAFETY: `isa` is no more than what the processor was found to have.
         unsafe {
-            if W::HALVES && isa == Isa::Avx512 && halves::native() {
+            if W::BF16 && isa == Isa::Avx512 && bf16::native() {
                 match width {
                     32 => return bf16::<Pair<x86::H16>, W>(work),
                     16 => return bf16::<x86::H16, W>(work),

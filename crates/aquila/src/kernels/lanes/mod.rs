@@ -10,7 +10,7 @@ mod plain;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::halves;
+use super::bf16;
 pub(crate) use dispatch::{Work, dispatch};
 
 /// Most floats side by side.
@@ -54,7 +54,7 @@ pub(crate) unsafe trait Lanes: Copy {
     unsafe fn select(bits: u32, yes: Self, no: Self) -> Self;
     /// The sum of all lanes.
     unsafe fn sum(self) -> f32;
-    /// `self` plus both products of each lane, where the lanes of `a` and `b` are pairs of [`halves`](super::halves).
+    /// `self` plus both products of each lane, where the lanes of `a` and `b` are pairs of [`bf16`](super::bf16) values.
     #[inline(always)]
     unsafe fn add_products(self, a: Self, b: Self) -> Self {
         // SAFETY: the trait's contract, here and below.
@@ -64,19 +64,19 @@ pub(crate) unsafe trait Lanes: Copy {
     #[inline(always)]
     unsafe fn low(self) -> Self {
         // SAFETY: as above.
-        unsafe { each(self, self, |pair, _| halves::unpack(pair.to_bits())[0]) }
+        unsafe { each(self, self, |pair, _| bf16::unpack(pair.to_bits())[0]) }
     }
     /// The second of each pair of halves.
     #[inline(always)]
     unsafe fn high(self) -> Self {
         // SAFETY: as above.
-        unsafe { each(self, self, |pair, _| halves::unpack(pair.to_bits())[1]) }
+        unsafe { each(self, self, |pair, _| bf16::unpack(pair.to_bits())[1]) }
     }
-    /// Rounded pairs of halves, these first, those of `high` second.
+    /// Bf16Rows pairs of bf16 values, these first, those of `high` second.
     #[inline(always)]
     unsafe fn pack(self, high: Self) -> Self {
         // SAFETY: as above.
-        unsafe { each(self, high, |a, b| f32::from_bits(halves::pack(a, b))) }
+        unsafe { each(self, high, |a, b| f32::from_bits(bf16::pack(a, b))) }
     }
 }
 
@@ -156,14 +156,14 @@ mod tests {
         }
     }
 
-    struct Halves;
+    struct Bf16;
 
-    impl Work for Halves {
+    impl Work for Bf16 {
         type Out = (Vec<u32>, Vec<f32>);
-        const HALVES: bool = true;
+        const BF16: bool = true;
         #[inline(always)]
         unsafe fn run<V: Lanes>(self) -> Self::Out {
-            // Some of them in the middle between two halves.
+            // Some of them in the middle between two bf16 values.
             let floats = |from: f32| -> Vec<f32> {
                 (0..V::N).map(|i| (from + i as f32 / 256.0) * [1.0, -3.0][i % 2]).collect()
             };
@@ -187,9 +187,9 @@ mod tests {
     #[test]
     fn pairs_of_halves_equal_their_scalar_twin() {
         for width in [4, 8, 16, 32] {
-            let plain = dispatch(Isa::Scalar, width, Halves);
+            let plain = dispatch(Isa::Scalar, width, Bf16);
             for isa in Isa::available() {
-                let other = dispatch(isa, width, Halves);
+                let other = dispatch(isa, width, Bf16);
                 assert_eq!(plain.0, other.0, "{isa:?} {width}");
                 for (a, b) in plain.1.iter().zip(&other.1) {
                     assert!((a - b).abs() <= 1e-5 * a.abs().max(1.0), "{isa:?} {width}: {a} {b}");

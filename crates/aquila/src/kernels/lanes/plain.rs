@@ -1,7 +1,7 @@
 //! Lanes as a plain array: the scalar twin of every register.
 
 use super::Lanes;
-use crate::kernels::halves;
+use crate::kernels::bf16;
 
 /// `W` floats.
 #[derive(Clone, Copy)]
@@ -88,10 +88,10 @@ unsafe impl<const W: usize> Lanes for Plain<W> {
     }
     #[inline(always)]
     unsafe fn low(self) -> Self {
-        Self(self.0.map(|pair| halves::unpack(pair.to_bits())[0]))
+        Self(self.0.map(|pair| bf16::unpack(pair.to_bits())[0]))
     }
     #[inline(always)]
     unsafe fn high(self) -> Self {
-        Self(self.0.map(|pair| halves::unpack(pair.to_bits())[1]))
+        Self(self.0.map(|pair| bf16::unpack(pair.to_bits())[1]))
     }
 }

@@ -1,4 +1,4 @@
-//! The registers of x86-64: AVX2, AVX-512, and those that multiply pairs of halves.
+//! The registers of x86-64: AVX2, AVX-512, and those that multiply pairs of bf16 values.
 
 use super::Lanes;
 use std::arch::x86_64::*;
@@ -29,7 +29,7 @@ macro_rules! lanes {
      $mul:ident $div:ident $min:ident $max:ident $fma:ident, less($a:ident, $b:ident) $less:expr,
      select($bits:ident, $yes:ident, $no:ident) $select:expr, sum($all:ident) $sum:expr, tile $tile:literal,
      $whole:ident($low:ident $mask:ident $of:ident $back:ident)
-     $(, halves($pairs:ty) $products:ident pack($a2:ident, $b2:ident) $pack:expr)?) => {
+     $(, bf16($pairs:ty) $products:ident pack($a2:ident, $b2:ident) $pack:expr)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub(crate) struct $name($reg);
@@ -165,42 +165,42 @@ lanes!(
 );
 
 lanes!(
-    /// 4 floats and pairs of halves; AVX-512 (VL, BW, BF16).
+    /// 4 floats and pairs of bf16 values; AVX-512 (VL, BW, BF16).
     H4(__m128, 4), _mm_loadu_ps _mm_storeu_ps _mm_set1_ps _mm_add_ps _mm_sub_ps _mm_mul_ps _mm_div_ps
     _mm_min_ps _mm_max_ps _mm_fmadd_ps,
     less(a, b) _mm_movemask_ps(_mm_cmplt_ps(a, b)) as u32,
     select(bits, yes, no) _mm_blendv_ps(no, yes, _mm256_castps256_ps128(spread(bits))),
     sum(all) sum4(all), tile 8,
     _mm_castps_si128(_mm_slli_epi32 _mm_and_si128 _mm_set1_epi32 _mm_castsi128_ps),
-    halves(__m128bh) _mm_dpbf16_ps
+    bf16(__m128bh) _mm_dpbf16_ps
     pack(a, b) {
         let halves = std::mem::transmute::<__m128bh, __m128i>(_mm_cvtne2ps_pbh(b, a));
         _mm_unpacklo_epi16(halves, _mm_srli_si128::<8>(halves))
     }
 );
 lanes!(
-    /// 8 floats and pairs of halves; AVX-512 (VL, BW, BF16).
+    /// 8 floats and pairs of bf16 values; AVX-512 (VL, BW, BF16).
     H8(__m256, 8), _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_sub_ps _mm256_mul_ps
     _mm256_div_ps _mm256_min_ps _mm256_max_ps _mm256_fmadd_ps,
     less(a, b) _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b)) as u32,
     select(bits, yes, no) _mm256_blendv_ps(no, yes, spread(bits)),
     sum(all) sum4(_mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps::<1>(all))), tile 8,
     _mm256_castps_si256(_mm256_slli_epi32 _mm256_and_si256 _mm256_set1_epi32 _mm256_castsi256_ps),
-    halves(__m256bh) _mm256_dpbf16_ps
+    bf16(__m256bh) _mm256_dpbf16_ps
     pack(a, b) {
         let halves = std::mem::transmute::<__m256bh, __m256i>(_mm256_cvtne2ps_pbh(b, a));
         _mm256_permutexvar_epi16(_mm256_setr_epi16(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15), halves)
     }
 );
 lanes!(
-    /// 16 floats and pairs of halves; AVX-512 (F, BW, BF16).
+    /// 16 floats and pairs of bf16 values; AVX-512 (F, BW, BF16).
     H16(__m512, 16), _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_sub_ps _mm512_mul_ps
     _mm512_div_ps _mm512_min_ps _mm512_max_ps _mm512_fmadd_ps,
     less(a, b) u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b)),
     select(bits, yes, no) _mm512_mask_blend_ps(bits as u16, no, yes),
     sum(all) _mm512_reduce_add_ps(all), tile 8,
     _mm512_castps_si512(_mm512_slli_epi32 _mm512_and_si512 _mm512_set1_epi32 _mm512_castsi512_ps),
-    halves(__m512bh) _mm512_dpbf16_ps
+    bf16(__m512bh) _mm512_dpbf16_ps
     pack(a, b) {
         let halves = std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(b, a));
         // 0, 16, 1, 17, …

@@ -3,9 +3,9 @@
 use super::merge::Slots;
 use crate::data::FeatureRow;
 use crate::error::{Result, fail};
-use crate::kernels::bytes::sum_before;
 use crate::kernels::panels::DenseQuery;
 use crate::kernels::postings::{Cursor, HEAD, NOWHERE, Scratch};
+use crate::kernels::prefix_sum::sum_before;
 use crate::kernels::select::LOWEST;
 use crate::kernels::{Isa, prefetch};
 use crate::xlinear::Model;

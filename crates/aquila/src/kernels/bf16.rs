@@ -31,12 +31,12 @@ pub fn write_pairs(row: &[f32], pairs: &mut [u32]) {
     }
 }
 
-/// Whether halves are multiplied faster than floats here.
+/// Whether bf16 values are multiplied faster than floats here.
 pub fn faster(isa: Isa) -> bool {
     isa == Isa::Avx512 && native()
 }
 
-/// Whether the processor multiplies halves.
+/// Whether the processor multiplies bf16 values.
 pub(super) fn native() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx512bf16");

@@ -2,14 +2,14 @@
 //!
 //! k-means decides by comparisons, and a last bit that differs can make another tree. So sums are made in 16 lanes on
 //! every instruction set, no product is fused with its sum, and lanes are added up in one order.
-//! Rows are rounded to [`halves`] because memory is what k-means over dense rows waits for; vectors that they are
+//! Rows are rounded to [`bf16`] values because memory is what k-means over dense rows waits for; vectors that they are
 //! multiplied with or added to are f32.
 //!
 //! 32 columns are a line of 16 pairs: pair k has column k below and column 16 + k above, so that a line is two runs of
 //! floats.
 
 use super::lanes::{Lanes, Work, dispatch};
-use super::{Isa, halves, prefetch_line};
+use super::{Isa, bf16, prefetch_line};
 use rayon::prelude::*;
 
 /// Pairs of a line.
@@ -22,15 +22,15 @@ pub const LINE: usize = 2 * LANES;
 #[repr(C, align(64))]
 pub struct Line([u32; LANES]);
 
-/// Rounded rows of equal length, filled up with zeros to whole lines.
+/// Bf16Rows rows of equal length, filled up with zeros to whole lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rounded {
+pub struct Bf16Rows {
     lines: Vec<Line>,
     rows: usize,
     per_row: usize,
 }
 
-impl Rounded {
+impl Bf16Rows {
     /// Rows of zeros.
     pub fn zeros(rows: usize, cols: usize) -> Self {
         let per_row = cols.div_ceil(LINE);
@@ -58,17 +58,16 @@ impl Rounded {
 pub fn round(values: &[f32], factor: f32, row: &mut [Line]) {
     for (line, values) in row.iter_mut().zip(values.chunks(LINE)) {
         let at = |k: usize| values.get(k).map_or(0.0, |v| v * factor);
-        line.0 = std::array::from_fn(|k| halves::pack(at(k), at(LANES + k)));
+        line.0 = std::array::from_fn(|k| bf16::pack(at(k), at(LANES + k)));
     }
 }
 
 /// The values of a row.
 pub fn values(row: &[Line]) -> impl Iterator<Item = f32> {
-    row.iter()
-        .flat_map(|line| [0, 1].into_iter().flat_map(|run| line.0.map(|pair| halves::unpack(pair)[run])))
+    row.iter().flat_map(|line| [0, 1].into_iter().flat_map(|run| line.0.map(|pair| bf16::unpack(pair)[run])))
 }
 
-impl Rounded {
+impl Bf16Rows {
     /// `⟨row, vector⟩` of each of these rows.
     ///
     /// # Panics
@@ -120,7 +119,7 @@ pub fn add_floats(isa: Isa, factor: f32, values: &[f32], vector: &mut [f32]) {
 const AHEAD: usize = 3;
 
 struct Dots<'a> {
-    block: &'a Rounded,
+    block: &'a Bf16Rows,
     rows: &'a [u32],
     vector: &'a [f32],
     out: &'a mut [f32],
@@ -161,7 +160,7 @@ impl Work for Dots<'_> {
 const TOGETHER: usize = 4;
 
 struct Add<'a> {
-    block: &'a Rounded,
+    block: &'a Bf16Rows,
     rows: &'a [(u32, f32)],
     vector: &'a mut [f32],
 }
@@ -213,7 +212,7 @@ impl Work for Add<'_> {
 }
 
 struct Scores<'a> {
-    block: &'a Rounded,
+    block: &'a Bf16Rows,
     rows: &'a [u32],
     centres: &'a [f32],
     /// Number of centres.
@@ -222,7 +221,7 @@ struct Scores<'a> {
 }
 
 /// Rows that share the loads of centres, and registers of centres that share those of rows.
-const ABREAST: usize = 4;
+const BATCH: usize = 4;
 const REGISTERS: usize = 2;
 
 impl Scores<'_> {
@@ -253,7 +252,7 @@ impl Scores<'_> {
                             *centres = V::load(at.wrapping_add(n * V::N));
                         }
                         for (sums, from) in sums.iter_mut().zip(from) {
-                            let v = V::splat(halves::unpack(from[line].0[pair])[run]);
+                            let v = V::splat(bf16::unpack(from[line].0[pair])[run]);
                             for (sum, c) in sums.iter_mut().zip(centres) {
                                 *sum = sum.add(v.mul(c));
                             }
@@ -303,10 +302,10 @@ impl Work for Scores<'_> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(mut self) {
         let mut row = 0;
-        while row + ABREAST <= self.rows.len() {
+        while row + BATCH <= self.rows.len() {
             // SAFETY: so many rows are left, here and below.
-            unsafe { self.all::<V, ABREAST>(row) };
-            row += ABREAST;
+            unsafe { self.all::<V, BATCH>(row) };
+            row += BATCH;
         }
         while row < self.rows.len() {
             // SAFETY: as above.
@@ -349,8 +348,8 @@ mod tests {
         (0..n).map(|_| rng.below(2001) as f32 * 0.001 - 1.0).collect()
     }
 
-    fn rounded(rows: &[Vec<f32>], cols: usize) -> Rounded {
-        let mut out = Rounded::zeros(rows.len(), cols);
+    fn rounded(rows: &[Vec<f32>], cols: usize) -> Bf16Rows {
+        let mut out = Bf16Rows::zeros(rows.len(), cols);
         out.rows_mut().zip(rows).for_each(|(to, row)| round(row, 1.0, to));
         out
     }

@@ -1,7 +1,7 @@
 //! Plain loops made vector code of every instruction set.
 
 /// A function that picks the set, and its bodies: the plain one, which is `inline(always)`, made anew for each set.
-macro_rules! for_each_set {
+macro_rules! for_each_isa {
     ($(#[$doc:meta])* $name:ident => $plain:ident, $avx512:ident, $avx2:ident ($($arg:ident: $of:ty),*)) => {
         $(#[$doc])*
         pub(crate) fn $name(isa: Isa, $($arg: $of),*) {
@@ -30,4 +30,4 @@ macro_rules! for_each_set {
     };
 }
 
-pub(super) use for_each_set;
+pub(super) use for_each_isa;

@@ -3,9 +3,9 @@
 //! Every set adds in the same order, or in the same sixteen streams, so that the sums are the same everywhere.
 
 use super::Isa;
-use super::each_set::for_each_set;
+use super::for_each_isa::for_each_isa;
 
-for_each_set! {
+for_each_isa! {
     /// Adds to each column of `sums` its products with column `at`, over the table's rows.
     add_products => add_products_of, add_products_avx512, add_products_avx2 (table: &[f32], at: usize, sums: &mut [f32])
 }
@@ -30,7 +30,7 @@ fn add_products_of(table: &[f32], at: usize, sums: &mut [f32]) {
     }
 }
 
-for_each_set! {
+for_each_isa! {
     /// The product of each row of the table with `with`.
     products => products_of, products_avx512, products_avx2 (table: &[f32], with: &[f32], out: &mut [f32])
 }
@@ -60,7 +60,7 @@ fn products_of(table: &[f32], with: &[f32], out: &mut [f32]) {
     }
 }
 
-for_each_set! {
+for_each_isa! {
     /// Adds rows of the table, each times its value.
     ///
     /// # Panics

@@ -1,13 +1,13 @@
 //! Products of sparse rows with two dense vectors at once, whose entries stand side by side.
 
 use super::Isa;
-use super::picked::Picked;
+use super::row_subset::RowSubset;
 
 /// `[⟨row, a⟩, ⟨row, b⟩]` of each row, where `pairs[j] = [a_j, b_j]`.
 ///
 /// # Panics
 /// If the rows have more columns than there are pairs, or there is not a place for each in `out`.
-pub(crate) fn products(isa: Isa, rows: Picked<'_>, pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
+pub(crate) fn dots(isa: Isa, rows: RowSubset<'_>, pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
     assert!(rows.entries.cols() <= pairs.len() && rows.rows.len() == out.len());
     #[cfg(target_arch = "x86_64")]
     if isa >= Isa::Avx2 && Isa::Avx2.runs_here() {
@@ -47,7 +47,7 @@ fn scalar(idx: &[u32], val: &[f32], pairs: &[[f32; 2]]) -> [f32; 2] {
 /// The processor has AVX2 and FMA; column ids of the rows are below the number of pairs.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2(rows: Picked<'_>, pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
+unsafe fn avx2(rows: RowSubset<'_>, pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
     use std::arch::x86_64::*;
     // SAFETY: `j` is below the number of pairs, by the caller; a pair has 8 bytes.
     let pair = |j: u32| unsafe { _mm_castpd_ps(_mm_load_sd(pairs.as_ptr().add(j as usize).cast())) };
@@ -89,7 +89,7 @@ mod tests {
         let rows: Vec<u32> = (0..40).rev().chain([7, 7, 0]).collect();
         for isa in Isa::available() {
             let mut got = vec![[0.0; 2]; rows.len()];
-            products(isa, Picked { entries: &entries, starts: &starts, rows: &rows }, &pairs, &mut got);
+            dots(isa, RowSubset { entries: &entries, starts: &starts, rows: &rows }, &pairs, &mut got);
             for (n, got) in rows.iter().zip(got) {
                 let mut want = [0f64; 2];
                 let span = starts[*n as usize]..starts[*n as usize + 1];

@@ -3,13 +3,13 @@
 //! An entry costs one load, one broadcast and one fused multiply-add for all sixteen, as in the solver ([`super::dcd`]).
 
 use super::lanes::{Lanes, Work, dispatch};
-use super::picked::Picked;
+use super::row_subset::RowSubset;
 use super::{Isa, prefetch_line};
 
 /// How many vectors.
-pub(crate) const ABREAST: usize = 16;
+pub(crate) const BATCH16: usize = 16;
 
-impl Picked<'_> {
+impl RowSubset<'_> {
     /// Asks the caches for rows that will be needed soon, and for the lines of the next: these come in no order, and do not
     /// fit the near caches.
     #[inline(always)]
@@ -18,13 +18,13 @@ impl Picked<'_> {
         if n + 1 < self.rows.len() {
             let (idx, _) = self.row(n + 1);
             for j in idx {
-                tables.iter().for_each(|table| prefetch_line(table.wrapping_add(*j as usize * ABREAST)));
+                tables.iter().for_each(|table| prefetch_line(table.wrapping_add(*j as usize * BATCH16)));
             }
         }
     }
 
     fn fits(&self, table: &[f32], lines: &[f32]) {
-        assert!(table.len() >= ABREAST * self.entries.cols() && lines.len() == ABREAST * self.rows.len());
+        assert!(table.len() >= BATCH16 * self.entries.cols() && lines.len() == BATCH16 * self.rows.len());
     }
 }
 
@@ -34,16 +34,16 @@ impl Picked<'_> {
 /// If a table has fewer lines than there are columns, or its `out` not as many as rows.
 pub(crate) fn products<const N: usize>(
     isa: Isa,
-    rows: Picked<'_>,
+    rows: RowSubset<'_>,
     tables: [&[f32]; N],
     out: [&mut [f32]; N],
 ) {
     tables.iter().zip(&out).for_each(|(table, out)| rows.fits(table, out));
-    dispatch(isa, ABREAST, Products { rows, tables, out });
+    dispatch(isa, BATCH16, Products { rows, tables, out });
 }
 
 struct Products<'a, const N: usize> {
-    rows: Picked<'a>,
+    rows: RowSubset<'a>,
     tables: [&'a [f32]; N],
     out: [&'a mut [f32]; N],
 }
@@ -68,19 +68,19 @@ impl<const N: usize> Work for Products<'_, N> {
                     for k in 0..4 {
                         let v = V::splat(v[k]);
                         for t in 0..N {
-                            let line = tables[t].add(j[k] as usize * ABREAST);
+                            let line = tables[t].add(j[k] as usize * BATCH16);
                             sums[t][k] = v.mul_add(V::load(line), sums[t][k]);
                         }
                     }
                 }
                 for (j, v) in rest.iter().zip(tail) {
                     for t in 0..N {
-                        let line = tables[t].add(*j as usize * ABREAST);
+                        let line = tables[t].add(*j as usize * BATCH16);
                         sums[t][0] = V::splat(*v).mul_add(V::load(line), sums[t][0]);
                     }
                 }
                 for (out, [a, b, c, d]) in out.iter_mut().zip(sums) {
-                    a.add(b).add(c.add(d)).store(out.as_mut_ptr().add(n * ABREAST));
+                    a.add(b).add(c.add(d)).store(out.as_mut_ptr().add(n * BATCH16));
                 }
             }
         }
@@ -91,13 +91,13 @@ impl<const N: usize> Work for Products<'_, N> {
 ///
 /// # Panics
 /// If the table has fewer lines than there are columns, or `factors` not as many as rows.
-pub(crate) fn add(isa: Isa, rows: Picked<'_>, factors: &[f32], table: &mut [f32]) {
+pub(crate) fn add(isa: Isa, rows: RowSubset<'_>, factors: &[f32], table: &mut [f32]) {
     rows.fits(table, factors);
-    dispatch(isa, ABREAST, Add { rows, factors, table });
+    dispatch(isa, BATCH16, Add { rows, factors, table });
 }
 
 struct Add<'a> {
-    rows: Picked<'a>,
+    rows: RowSubset<'a>,
     factors: &'a [f32],
     table: &'a mut [f32],
 }
@@ -108,14 +108,14 @@ impl Work for Add<'_> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) {
         let Self { rows, factors, table } = self;
-        for (n, factors) in factors.chunks_exact(ABREAST).enumerate() {
+        for (n, factors) in factors.chunks_exact(BATCH16).enumerate() {
             let (idx, val) = rows.row(n);
             rows.prefetch(n, [table.as_ptr()]);
             // SAFETY: as in `Products`; ids within a row differ, so no store is lost.
             unsafe {
                 let factors = V::load(factors.as_ptr());
                 for (j, v) in idx.iter().zip(val) {
-                    let line = table.as_mut_ptr().add(*j as usize * ABREAST);
+                    let line = table.as_mut_ptr().add(*j as usize * BATCH16);
                     V::splat(*v).mul_add(factors, V::load(line)).store(line);
                 }
             }
@@ -134,11 +134,11 @@ pub(crate) struct Contest {
 
 /// What has changed since rows were looked at.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Since {
+pub(crate) struct Drift16 {
     /// How often a row's pulls have moved its scores since.
-    pub steps: [f32; ABREAST],
+    pub steps: [f32; BATCH16],
     /// By how much scores may be off.
-    pub doubts: [f32; ABREAST],
+    pub doubts: [f32; BATCH16],
     /// In which lanes they may: a bit for each.
     pub stale: u32,
 }
@@ -149,21 +149,21 @@ pub(crate) struct Looks<'a> {
     pub scores: &'a [f32],
     pub pulls: &'a [f32],
     pub seen: &'a [u16],
-    pub since: &'a [Since],
+    pub since: &'a [Drift16],
 }
 
 impl Looks<'_> {
     /// The scores of a row as they must be now if the pulls have not changed, and by how much they may be off.
     ///
     /// # Safety
-    /// There is such a row, and `V` has [`ABREAST`] lanes.
+    /// There is such a row, and `V` has [`BATCH16`] lanes.
     #[inline(always)]
     unsafe fn at<V: Lanes>(&self, i: usize) -> (V, V) {
         // SAFETY: the caller vouches for the row, and `lead` checked that each row has a line.
         unsafe {
             let since = &self.since[usize::from(*self.seen.get_unchecked(i))];
-            let score = V::load(self.scores.as_ptr().add(i * ABREAST));
-            let pull = V::load(self.pulls.as_ptr().add(i * ABREAST));
+            let score = V::load(self.scores.as_ptr().add(i * BATCH16));
+            let pull = V::load(self.pulls.as_ptr().add(i * BATCH16));
             (V::load(since.steps.as_ptr()).mul_add(pull, score), V::load(since.doubts.as_ptr()))
         }
     }
@@ -178,14 +178,14 @@ pub(crate) fn lead(
     isa: Isa,
     looks: Looks<'_>,
     contests: &[Contest],
-    ties: &[f32; ABREAST],
+    ties: &[f32; BATCH16],
     leaders: &mut [Leads],
     (unsure, open): (&mut Vec<usize>, &mut Vec<Contest>),
 ) {
     let rows = leaders.len();
-    assert!(looks.scores.len() == ABREAST * rows && looks.pulls.len() == ABREAST * rows);
+    assert!(looks.scores.len() == BATCH16 * rows && looks.pulls.len() == BATCH16 * rows);
     assert!(looks.seen.len() == rows && contests.iter().all(|c| c.end <= rows));
-    dispatch(isa, ABREAST, Lead { looks, contests, ties, leaders, unsure, open });
+    dispatch(isa, BATCH16, Lead { looks, contests, ties, leaders, unsure, open });
 }
 
 /// The lanes in which a row leads by the scores as they are known, and those in which it may lead.
@@ -198,7 +198,7 @@ pub(crate) struct Leads {
 struct Lead<'a> {
     looks: Looks<'a>,
     contests: &'a [Contest],
-    ties: &'a [f32; ABREAST],
+    ties: &'a [f32; BATCH16],
     leaders: &'a mut [Leads],
     unsure: &'a mut Vec<usize>,
     open: &'a mut Vec<Contest>,
@@ -265,26 +265,26 @@ mod tests {
         let val: Vec<f32> = (0..66).map(|_| number()).collect();
         let entries = Entries::new(&idx, &val, cols);
         let rows = [10u32, 0, 3, 7, 7, 9];
-        let picked = Picked { entries: &entries, starts: &starts, rows: &rows };
-        let factors: Vec<f32> = (0..6 * ABREAST).map(|_| number()).collect();
-        let before: Vec<f32> = (0..cols * ABREAST).map(|_| number()).collect();
+        let picked = RowSubset { entries: &entries, starts: &starts, rows: &rows };
+        let factors: Vec<f32> = (0..6 * BATCH16).map(|_| number()).collect();
+        let before: Vec<f32> = (0..cols * BATCH16).map(|_| number()).collect();
         let mut added: Vec<f64> = before.iter().map(|v| f64::from(*v)).collect();
-        let mut want = vec![0f64; 6 * ABREAST];
+        let mut want = vec![0f64; 6 * BATCH16];
         for (n, i) in rows.iter().enumerate() {
             for at in starts[*i as usize]..starts[*i as usize + 1] {
-                for l in 0..ABREAST {
-                    let place = idx[at] as usize * ABREAST + l;
-                    want[n * ABREAST + l] += f64::from(before[place]) * f64::from(val[at]);
-                    added[place] += f64::from(factors[n * ABREAST + l]) * f64::from(val[at]);
+                for l in 0..BATCH16 {
+                    let place = idx[at] as usize * BATCH16 + l;
+                    want[n * BATCH16 + l] += f64::from(before[place]) * f64::from(val[at]);
+                    added[place] += f64::from(factors[n * BATCH16 + l]) * f64::from(val[at]);
                 }
             }
         }
         let close = |a: &[f32], b: &[f64]| a.iter().zip(b).all(|(a, b)| (f64::from(*a) - b).abs() < 1e-3);
         for isa in Isa::available() {
-            let (mut out, mut table) = (vec![0.0; 6 * ABREAST], before.clone());
+            let (mut out, mut table) = (vec![0.0; 6 * BATCH16], before.clone());
             products(isa, picked, [&before], [&mut out]);
             assert!(close(&out, &want), "{isa:?}");
-            let (mut first, mut second) = (vec![0.0; 6 * ABREAST], vec![0.0; 6 * ABREAST]);
+            let (mut first, mut second) = (vec![0.0; 6 * BATCH16], vec![0.0; 6 * BATCH16]);
             let twice: Vec<f32> = before.iter().map(|v| 2.0 * v).collect();
             products(isa, picked, [&twice, &before], [&mut first, &mut second]);
             first.iter_mut().for_each(|v| *v *= 0.5);
@@ -297,18 +297,18 @@ mod tests {
     #[test]
     fn every_set_finds_leaders_and_what_leaves_them_open() {
         let mut rng = Rng::new(&[8]);
-        // Halves, so that no sum is rounded and there are ties.
+        // Bf16, so that no sum is rounded and there are ties.
         let mut number = || rng.below(9) as f32 * 0.5 - 2.0;
         let rows = 40;
         let contest = |(begin, end, lanes)| Contest { begin, end, lanes };
         let contests = [(0, 3, 0xffff), (3, 3, 1), (3, 4, 0xffff), (4, 29, 0xf0ff), (29, 40, 1)].map(contest);
-        let scores: Vec<f32> = (0..rows * ABREAST).map(|_| number()).collect();
-        let pulls: Vec<f32> = (0..rows * ABREAST).map(|_| number()).collect();
-        let ties: [f32; ABREAST] = std::array::from_fn(|l| l as f32 * 0.25);
+        let scores: Vec<f32> = (0..rows * BATCH16).map(|_| number()).collect();
+        let pulls: Vec<f32> = (0..rows * BATCH16).map(|_| number()).collect();
+        let ties: [f32; BATCH16] = std::array::from_fn(|l| l as f32 * 0.25);
         let since = [0.0, 0.5, 4.0].map(|most| {
             let doubts = std::array::from_fn(|l| if l % 3 == 0 { 0.0 } else { most });
             let stale = doubts.iter().enumerate().fold(0, |bits, (l, d)| bits | u32::from(*d > 0.0) << l);
-            Since { steps: std::array::from_fn(|_| number()), doubts, stale }
+            Drift16 { steps: std::array::from_fn(|_| number()), doubts, stale }
         });
         let seen: Vec<u16> = (0..rows as u16).map(|i| i * i % 7 % 3).collect();
         let looks = Looks { scores: &scores, pulls: &pulls, seen: &seen, since: &since };
@@ -320,9 +320,9 @@ mod tests {
             for c in contests {
                 let all = || c.begin..c.end;
                 let mut to_look = vec![false; rows];
-                for l in (0..ABREAST).filter(|l| c.lanes >> l & 1 == 1) {
+                for l in (0..BATCH16).filter(|l| c.lanes >> l & 1 == 1) {
                     let since = |i: usize| &since[usize::from(seen[i])];
-                    let of = |i: usize| scores[i * ABREAST + l] + since(i).steps[l] * pulls[i * ABREAST + l];
+                    let of = |i: usize| scores[i * BATCH16 + l] + since(i).steps[l] * pulls[i * BATCH16 + l];
                     let best = all().map(of).fold(f32::NEG_INFINITY, f32::max);
                     let sure = all().map(|i| of(i) - since(i).doubts[l]).fold(f32::NEG_INFINITY, f32::max);
                     let may: Vec<usize> =

@@ -16,7 +16,7 @@ use super::candidates::{Candidates, filled, parts};
 use super::groups::Groups;
 use crate::control::Control;
 use crate::error::Result;
-use crate::kernels::{Isa, tables};
+use crate::kernels::{Isa, matvec};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -148,7 +148,7 @@ impl<'a> Company<'a> {
             let n = labels.len();
             row.clear();
             row.resize(n, 0.0);
-            tables::add_products(isa, &apart[table.pairs..][..n * table.samples.len()], *at as usize, row);
+            matvec::add_products(isa, &apart[table.pairs..][..n * table.samples.len()], *at as usize, row);
             let sums = &mut sums[table.half];
             labels.iter().zip(&*row).for_each(|(l, sum)| sums[*l as usize] += sum);
         }
@@ -160,7 +160,7 @@ impl<'a> Company<'a> {
             row.extend(labels.iter().map(|l| sums[other][*l as usize] * scales[other][*l as usize]));
             let (to, rest) = std::mem::take(&mut said).split_at_mut(table.samples.len());
             said = rest;
-            tables::products(isa, &apart[table.pairs..][..labels.len() * to.len()], row, to);
+            matvec::products(isa, &apart[table.pairs..][..labels.len() * to.len()], row, to);
             to.iter_mut().for_each(|to| *to *= scales[other][k]);
         }
         // All of them where many were met, which is sooner done than to go through the tables again.

@@ -1,7 +1,7 @@
-//! Labels that share most of their groups, sixteen abreast: their embeddings, round by round.
+//! Labels that share most of their groups, sixteen at a time: their embeddings, round by round.
 //!
 //! The same rounds as in [`super::grlr`], where the formulas stand, with the same two sums `R` and `G` of each label, and
-//! bounds by the length of the way that `G` has come. There a label looks at a sample only when it must. Sixteen of them look at a sample together for
+//! bounds by the length of the path that `G` has taken. There a label looks at a sample only when it must. Sixteen of them look at a sample together for
 //! hardly more than the price of one, since an entry of it meets all sixteen vectors in one cache line of either sum; and
 //! where one label is in doubt about a sample the others often are, too.
 //!
@@ -18,18 +18,18 @@ use super::samples::View;
 use super::tasks::Label;
 use crate::control::Control;
 use crate::error::Result;
-use crate::kernels::abreast::{ABREAST, Contest, Leads, Looks, Since};
 use crate::kernels::aligned::Aligned;
+use crate::kernels::batch16::{BATCH16, Contest, Drift16, Leads, Looks};
 
 /// Rows between two looks at whether the call was cancelled.
 const BATCH: usize = 4096;
-/// Most points of the way that looks may refer to: after so many, all samples are looked at anew.
+/// Most points that looks may refer to: after so many, all samples are looked at anew.
 const POINTS: usize = 1024;
 /// How many of its lanes a sample must count for, on the mean: labels that go alone look at a sample about a third as
 /// often. On debian-tags in groups of ten all labels take 3 % longer with 4, and with 2, 3 % on one thread and 15 % on two.
 pub(super) const SHARED: usize = 3;
 
-/// Whether a run of labels should go abreast: its samples count for enough of its lanes, and the table of lines is no
+/// Whether a run of labels should be learned as a batch: its samples count for enough of its lanes, and the table of lines is no
 /// larger than what one pass reads. `entries` says how many a sample has.
 pub(super) fn worthwhile(
     run: &[Label<'_>],
@@ -44,27 +44,27 @@ pub(super) fn worthwhile(
     let each: usize = run.iter().map(|label| label.samples).sum();
     let entry = size_of::<(u32, f32)>();
     each >= SHARED * samples().count()
-        && samples().map(|i| entries(*i) * entry).sum::<usize>() >= features * ABREAST * size_of::<f32>()
+        && samples().map(|i| entries(*i) * entry).sum::<usize>() >= features * BATCH16 * size_of::<f32>()
 }
 
 /// What the sixteen labels' counts of one group are.
-type Counts = [f32; ABREAST];
+type Counts = [f32; BATCH16];
 
 /// How far `E` and `G` have come.
 #[derive(Debug, Clone, Copy, Default)]
 struct Path {
     /// `Σ u`.
     steps: f64,
-    /// The length of `G`'s way.
-    way: f64,
-    /// `Σ u·way`.
+    /// The length of the path that `G` has taken.
+    length: f64,
+    /// `Σ u·length`.
     drift: f64,
 }
 
 impl Path {
     /// Goes on by a step `u`.
-    fn go(&mut self, u: f64) {
-        self.drift += u * self.way;
+    fn advance(&mut self, u: f64) {
+        self.drift += u * self.length;
         self.steps += u;
     }
 
@@ -78,7 +78,7 @@ impl Path {
     /// `D` since, then `|⟨G, x⟩ − ⟨G_then, x⟩| ≤ D`.
     #[inline(always)]
     fn doubt(&self, then: &Self) -> f64 {
-        ((self.drift - then.drift) - then.way * (self.steps - then.steps)).max(0.0)
+        ((self.drift - then.drift) - then.length * (self.steps - then.steps)).max(0.0)
     }
 }
 
@@ -90,9 +90,9 @@ struct Lengths {
     mass: f64,
 }
 
-/// The memory of one thread's labels that go abreast.
+/// The memory of one thread's batch of labels.
 #[derive(Debug)]
-pub(super) struct Abreast<'a> {
+pub(super) struct GrlrBatch<'a> {
     x: View<'a>,
     /// `R` and `G`, where `E = R + Σu·G`: a line for each feature.
     rest: Aligned,
@@ -105,15 +105,15 @@ pub(super) struct Abreast<'a> {
     /// `⟨E, x⟩` and `⟨G, x⟩` at the last look, a line for each row.
     scores: Aligned,
     pulls: Aligned,
-    /// Which point of the way the last look was at.
+    /// Which point the last look was at.
     seen: Vec<u16>,
     leaders: Vec<Leads>,
     selected: Vec<u16>,
-    paths: [Path; ABREAST],
-    lengths: [Lengths; ABREAST],
-    /// Points of the way at which rows were looked at, and what has changed since each.
-    points: Vec<[Path; ABREAST]>,
-    since: Vec<Since>,
+    paths: [Path; BATCH16],
+    lengths: [Lengths; BATCH16],
+    /// Points at which rows were looked at, and what has changed since each.
+    points: Vec<[Path; BATCH16]>,
+    since: Vec<Drift16>,
     /// How many of the points are of earlier rounds.
     earlier: usize,
     /// The rows that must be looked at, and the contests that they leave open.
@@ -126,8 +126,8 @@ pub(super) struct Abreast<'a> {
     picked: Vec<u32>,
     products: [Vec<f32>; 2],
     /// The embeddings are these times `E`.
-    scales: [f64; ABREAST],
-    ties: [f64; ABREAST],
+    scales: [f64; BATCH16],
+    ties: [f64; BATCH16],
 }
 
 /// The lanes whose bit is set.
@@ -141,7 +141,7 @@ fn lanes(mut bits: u16) -> impl Iterator<Item = usize> {
     })
 }
 
-impl<'a> Abreast<'a> {
+impl<'a> GrlrBatch<'a> {
     pub fn new(x: View<'a>) -> Self {
         Self {
             x,
@@ -166,8 +166,8 @@ impl<'a> Abreast<'a> {
             factors: Vec::new(),
             picked: Vec::new(),
             products: Default::default(),
-            scales: [0.0; ABREAST],
-            ties: [0.0; ABREAST],
+            scales: [0.0; BATCH16],
+            ties: [0.0; BATCH16],
         }
     }
 
@@ -187,12 +187,12 @@ impl<'a> Abreast<'a> {
             if round == 0 {
                 self.first_turn(control)?;
             } else if !self.changed.is_empty() {
-                self.turn(control)?;
+                self.update_selected(control)?;
             }
             if self.points.len() > POINTS {
                 self.look_at_all(control)?;
             }
-            self.go(step);
+            self.advance(step);
             self.shrink();
         }
         self.select(control)?;
@@ -215,7 +215,7 @@ impl<'a> Abreast<'a> {
         self.contests.clear();
         self.rows.clear();
         for of_group in having.chunk_by(|a, b| a.0 == b.0) {
-            let (mut counts, mut lanes) = ([0.0; ABREAST], 0);
+            let (mut counts, mut lanes) = ([0.0; BATCH16], 0);
             for (_, lane, count) in of_group {
                 lanes |= 1 << lane;
                 counts[*lane] = *count;
@@ -230,13 +230,13 @@ impl<'a> Abreast<'a> {
     /// Sums all samples into `R`, and scores them.
     fn begin(&mut self, control: &Control) -> Result<u32> {
         let n = self.rows.len();
-        let table = ABREAST * self.x.features();
+        let table = BATCH16 * self.x.features();
         [&mut self.rest, &mut self.sum].into_iter().for_each(|sum| sum.reset(table));
-        [&mut self.scores, &mut self.pulls].into_iter().for_each(|lines| lines.reset(ABREAST * n));
+        [&mut self.scores, &mut self.pulls].into_iter().for_each(|lines| lines.reset(BATCH16 * n));
         // Nothing pulls yet, so the counts of each row may stand there.
         for (counts, contest) in self.groups.iter().zip(&self.contests) {
-            let lines = &mut self.pulls[ABREAST * contest.begin..ABREAST * contest.end];
-            lines.chunks_exact_mut(ABREAST).for_each(|line| line.copy_from_slice(counts));
+            let lines = &mut self.pulls[BATCH16 * contest.begin..BATCH16 * contest.end];
+            lines.chunks_exact_mut(BATCH16).for_each(|line| line.copy_from_slice(counts));
         }
         self.seen.clear();
         self.seen.resize(n, 0);
@@ -244,27 +244,27 @@ impl<'a> Abreast<'a> {
         self.leaders.resize(n, Leads::default());
         self.selected.clear();
         self.selected.resize(n, 0);
-        for (rows, counts) in self.rows.chunks(BATCH).zip(self.pulls.chunks(ABREAST * BATCH)) {
+        for (rows, counts) in self.rows.chunks(BATCH).zip(self.pulls.chunks(BATCH16 * BATCH)) {
             control.check()?;
-            self.x.add_abreast(rows, counts, &mut self.rest);
+            self.x.add_batch(rows, counts, &mut self.rest);
         }
-        for (rows, scores) in self.rows.chunks(BATCH).zip(self.scores.chunks_mut(ABREAST * BATCH)) {
+        for (rows, scores) in self.rows.chunks(BATCH).zip(self.scores.chunks_mut(BATCH16 * BATCH)) {
             control.check()?;
-            self.x.dot_abreast(rows, [&self.rest], [scores]);
+            self.x.dot_batch(rows, [&self.rest], [scores]);
         }
-        let (mut squared, mut most, mut longest) = ([0f64; ABREAST], [0f64; ABREAST], [0f64; ABREAST]);
+        let (mut squared, mut most, mut longest) = ([0f64; BATCH16], [0f64; BATCH16], [0f64; BATCH16]);
         for (i, sample) in self.rows.iter().enumerate() {
             let length = self.x.length(*sample);
-            for l in 0..ABREAST {
-                let count = f64::from(self.pulls[ABREAST * i + l]);
-                squared[l] += count * f64::from(self.scores[ABREAST * i + l]);
+            for l in 0..BATCH16 {
+                let count = f64::from(self.pulls[BATCH16 * i + l]);
+                squared[l] += count * f64::from(self.scores[BATCH16 * i + l]);
                 most[l] += count * length;
                 longest[l] = if count > 0.0 { length.max(longest[l]) } else { longest[l] };
             }
         }
         let learned =
-            (0..ABREAST).filter(|l| !cancels(squared[*l], most[*l])).fold(0, |bits, l| bits | 1 << l);
-        for l in 0..ABREAST {
+            (0..BATCH16).filter(|l| !cancels(squared[*l], most[*l])).fold(0, |bits, l| bits | 1 << l);
+        for l in 0..BATCH16 {
             let learned = learned >> l & 1 == 1;
             self.scales[l] = if learned { 1.0 / squared[l].sqrt() } else { 1.0 };
             self.ties[l] = TIE * longest[l];
@@ -288,22 +288,22 @@ impl<'a> Abreast<'a> {
             self.picked.clear();
             self.picked.extend(batch.iter().map(|i| self.rows[*i]));
             for lines in [&mut *with_rest, &mut *with_sum] {
-                lines.resize(ABREAST * batch.len(), 0.0);
+                lines.resize(BATCH16 * batch.len(), 0.0);
             }
-            self.x.dot_abreast(&self.picked, [&self.rest, &self.sum], [with_rest, with_sum]);
-            let found = with_rest.as_chunks::<ABREAST>().0.iter().zip(with_sum.as_chunks::<ABREAST>().0);
+            self.x.dot_batch(&self.picked, [&self.rest, &self.sum], [with_rest, with_sum]);
+            let found = with_rest.as_chunks::<BATCH16>().0.iter().zip(with_sum.as_chunks::<BATCH16>().0);
             for (i, (rest, sum)) in batch.iter().zip(found) {
                 self.seen[*i] = point;
-                self.pulls[ABREAST * i..ABREAST * (i + 1)].copy_from_slice(sum);
-                for l in 0..ABREAST {
-                    self.scores[ABREAST * i + l] = (f64::from(rest[l]) + steps[l] * f64::from(sum[l])) as f32;
+                self.pulls[BATCH16 * i..BATCH16 * (i + 1)].copy_from_slice(sum);
+                for l in 0..BATCH16 {
+                    self.scores[BATCH16 * i + l] = (f64::from(rest[l]) + steps[l] * f64::from(sum[l])) as f32;
                 }
             }
         }
         Ok(())
     }
 
-    /// Looks at every row, and begins the way of looks anew.
+    /// Looks at every row, and starts the list of looks over.
     fn look_at_all(&mut self, control: &Control) -> Result<()> {
         self.points.clear();
         self.unsure.clear();
@@ -311,11 +311,11 @@ impl<'a> Abreast<'a> {
         self.look(control)
     }
 
-    /// Says what has changed since each point of the way.
+    /// Says what has changed since each point.
     fn measure(&mut self) {
         self.since.clear();
         self.since.extend(self.points.iter().map(|point| {
-            let mut since = Since { steps: [0.0; ABREAST], doubts: [0.0; ABREAST], stale: 0 };
+            let mut since = Drift16 { steps: [0.0; BATCH16], doubts: [0.0; BATCH16], stale: 0 };
             for (l, (now, then)) in self.paths.iter().zip(point).enumerate() {
                 since.steps[l] = (now.steps - then.steps) as f32;
                 since.doubts[l] = now.doubt(then) as f32;
@@ -334,7 +334,7 @@ impl<'a> Abreast<'a> {
         let ties = std::array::from_fn(|l| (self.ties[l] / self.scales[l]) as f32);
         let mut still = Vec::new();
         self.unsure.clear();
-        self.x.lead_abreast(looks, contests, &ties, &mut self.leaders, (&mut self.unsure, &mut still));
+        self.x.lead_batch(looks, contests, &ties, &mut self.leaders, (&mut self.unsure, &mut still));
         self.open = still;
     }
 
@@ -355,7 +355,7 @@ impl<'a> Abreast<'a> {
                 if now == then {
                     continue;
                 }
-                let mut factors = [0.0; ABREAST];
+                let mut factors = [0.0; BATCH16];
                 for l in lanes(now ^ then) {
                     factors[l] = if now >> l & 1 == 1 { counts[l] } else { -counts[l] };
                 }
@@ -370,15 +370,15 @@ impl<'a> Abreast<'a> {
     /// been gone, so `R` and the scores stay.
     fn first_turn(&mut self, control: &Control) -> Result<()> {
         self.pick_changed();
-        self.x.add_abreast(&self.picked, &self.factors, &mut self.sum);
-        for (rows, pulls) in self.rows.chunks(BATCH).zip(self.pulls.chunks_mut(ABREAST * BATCH)) {
+        self.x.add_batch(&self.picked, &self.factors, &mut self.sum);
+        for (rows, pulls) in self.rows.chunks(BATCH).zip(self.pulls.chunks_mut(BATCH16 * BATCH)) {
             control.check()?;
-            self.x.dot_abreast(rows, [&self.sum], [pulls]);
+            self.x.dot_batch(rows, [&self.sum], [pulls]);
         }
-        for (factors, i) in self.factors.as_chunks::<ABREAST>().0.iter().zip(&self.changed) {
+        for (factors, i) in self.factors.as_chunks::<BATCH16>().0.iter().zip(&self.changed) {
             let length = self.x.length(self.rows[*i]);
             for (l, factor) in factors.iter().enumerate().filter(|(_, factor)| **factor != 0.0) {
-                let [score, pull] = [&self.scores, &self.pulls].map(|of| f64::from(of[ABREAST * i + l]));
+                let [score, pull] = [&self.scores, &self.pulls].map(|of| f64::from(of[BATCH16 * i + l]));
                 let factor = f64::from(*factor);
                 let lengths = &mut self.lengths[l];
                 lengths.along += factor * score;
@@ -396,7 +396,7 @@ impl<'a> Abreast<'a> {
     }
 
     /// Moves `G` by the listed changes `Δ`, and `R` so that `E` stays.
-    fn turn(&mut self, control: &Control) -> Result<()> {
+    fn update_selected(&mut self, control: &Control) -> Result<()> {
         // What changes must be known exactly; most of it has just been looked at.
         self.unsure.clear();
         self.unsure.extend(self.changed.iter().filter(|i| usize::from(self.seen[**i]) < self.earlier));
@@ -404,18 +404,18 @@ impl<'a> Abreast<'a> {
             self.look(control)?;
         }
         self.pick_changed();
-        self.x.add_abreast(&self.picked, &self.factors, &mut self.sum);
+        self.x.add_batch(&self.picked, &self.factors, &mut self.sum);
         let [after, ..] = &mut self.products;
         after.resize(self.factors.len(), 0.0);
-        self.x.dot_abreast(&self.picked, [&self.sum], [after]);
+        self.x.dot_batch(&self.picked, [&self.sum], [after]);
         // ⟨G, Δ⟩ before and after it: their difference is ‖Δ‖².
-        let mut moved = [0f64; ABREAST];
+        let mut moved = [0f64; BATCH16];
         for (n, i) in self.changed.iter().enumerate() {
             let length = self.x.length(self.rows[*i]);
-            for l in 0..ABREAST {
-                let (score, before) = (self.scores[ABREAST * i + l], self.pulls[ABREAST * i + l]);
+            for l in 0..BATCH16 {
+                let (score, before) = (self.scores[BATCH16 * i + l], self.pulls[BATCH16 * i + l]);
                 let [factor, score, before, after] =
-                    [self.factors[ABREAST * n + l], score, before, after[ABREAST * n + l]].map(f64::from);
+                    [self.factors[BATCH16 * n + l], score, before, after[BATCH16 * n + l]].map(f64::from);
                 let lengths = &mut self.lengths[l];
                 lengths.along += factor * score;
                 lengths.squared += factor * (before + after);
@@ -424,46 +424,46 @@ impl<'a> Abreast<'a> {
             }
         }
         for (path, moved) in self.paths.iter_mut().zip(moved) {
-            path.way += moved.max(0.0).sqrt();
+            path.length += moved.max(0.0).sqrt();
         }
         // A look from here on, for nothing.
         let point = self.points.len() as u16;
         self.points.push(self.paths);
-        for (i, after) in self.changed.iter().zip(after.as_chunks::<ABREAST>().0) {
+        for (i, after) in self.changed.iter().zip(after.as_chunks::<BATCH16>().0) {
             self.seen[*i] = point;
-            self.pulls[ABREAST * i..ABREAST * (i + 1)].copy_from_slice(after);
+            self.pulls[BATCH16 * i..BATCH16 * (i + 1)].copy_from_slice(after);
         }
-        for factors in self.factors.as_chunks_mut::<ABREAST>().0 {
+        for factors in self.factors.as_chunks_mut::<BATCH16>().0 {
             for (factor, path) in factors.iter_mut().zip(&self.paths) {
                 *factor = (-path.steps * f64::from(*factor)) as f32;
             }
         }
-        self.x.add_abreast(&self.picked, &self.factors, &mut self.rest);
+        self.x.add_batch(&self.picked, &self.factors, &mut self.rest);
         Ok(())
     }
 
     /// Moves each embedding towards `G`.
-    fn go(&mut self, step: f64) {
-        for l in 0..ABREAST {
+    fn advance(&mut self, step: f64) {
+        for l in 0..BATCH16 {
             let Lengths { squared, along, mass } = self.lengths[l];
             if let Some((u, next)) = pull(step, self.scales[l], [squared, along, mass]) {
                 self.scales[l] /= next;
                 self.lengths[l].along += u * squared;
-                self.paths[l].go(u);
+                self.paths[l].advance(u);
             }
         }
     }
 
     /// Multiplies each `E` whose scale has become too small.
     fn shrink(&mut self) {
-        for l in 0..ABREAST {
+        for l in 0..BATCH16 {
             let Some(factor) = shrinking(self.scales[l]) else { continue };
             self.scales[l] /= factor;
             self.lengths[l].along *= factor;
             self.paths[l].scale(factor);
             self.points.iter_mut().for_each(|point| point[l].scale(factor));
             for lines in [&mut self.scores, &mut self.rest] {
-                lines.iter_mut().skip(l).step_by(ABREAST).for_each(|v| *v = (f64::from(*v) * factor) as f32);
+                lines.iter_mut().skip(l).step_by(BATCH16).for_each(|v| *v = (f64::from(*v) * factor) as f32);
             }
         }
     }
@@ -474,9 +474,9 @@ impl<'a> Abreast<'a> {
     }
 }
 
-/// One of the labels that went abreast.
+/// One of the labels of a batch.
 pub(super) struct Lane<'s, 'a> {
-    all: &'s mut Abreast<'a>,
+    all: &'s mut GrlrBatch<'a>,
     lane: usize,
 }
 
@@ -489,13 +489,13 @@ impl Learned for Lane<'_, '_> {
             .contests
             .iter()
             .filter_map(|contest| (contest.begin..contest.end).find(|i| all.selected[*i] & bit != 0));
-        best.map(|i| (all.rows[i], (scale * f64::from(all.scores[ABREAST * i + lane])) as f32)).collect()
+        best.map(|i| (all.rows[i], (scale * f64::from(all.scores[BATCH16 * i + lane])) as f32)).collect()
     }
 
     fn embedding(&mut self) -> Vec<(u32, f32)> {
         let (scale, steps) = (self.all.scales[self.lane], self.all.paths[self.lane].steps);
         let value = |at: usize| scale * (f64::from(self.all.rest[at]) + steps * f64::from(self.all.sum[at]));
-        let entry = |j: usize| (j as u32, value(ABREAST * j + self.lane) as f32);
+        let entry = |j: usize| (j as u32, value(BATCH16 * j + self.lane) as f32);
         (0..self.all.x.features()).map(entry).filter(|e| e.1 != 0.0).collect()
     }
 }

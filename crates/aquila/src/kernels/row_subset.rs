@@ -1,4 +1,4 @@
-//! Rows that were picked from a matrix, in any order.
+//! A subset of the rows of a matrix, in any order.
 
 use super::dcd::Entries;
 use super::prefetch_line;
@@ -8,16 +8,16 @@ const AHEAD: usize = 4;
 
 /// Rows among the entries of a matrix.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Picked<'a> {
+pub(crate) struct RowSubset<'a> {
     /// The entries of all rows.
     pub entries: &'a Entries<'a>,
     /// Where each row's entries begin, and where the last row's end.
     pub starts: &'a [usize],
-    /// The rows picked.
+    /// The chosen rows.
     pub rows: &'a [u32],
 }
 
-impl Picked<'_> {
+impl RowSubset<'_> {
     /// The column ids and values of the `n`-th of them.
     #[inline(always)]
     pub fn row(&self, n: usize) -> (&[u32], &[f32]) {
