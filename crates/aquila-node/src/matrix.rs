@@ -158,7 +158,7 @@ pub struct RowArrays {
 
 /// Tells V8 of memory that it cannot see, so that it collects handles in time.
 pub fn account(env: &Env, bytes: i64) {
-    // A refusal changes nothing but the collector's haste.
+    // A refusal changes nothing but the collector's eps_factor.
     let _ = env.adjust_external_memory(bytes);
 }
 

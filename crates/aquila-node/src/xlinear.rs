@@ -113,7 +113,7 @@ pub fn open_model<'env>(
     control: &mut Control,
 ) -> Result<Object<'env>> {
     let work = move |control: &aquila::Control| {
-        control.apart(move |control| {
+        control.run_detached(move |control| {
             let model = registry::open(&PathBuf::from(path))?;
             if verify {
                 model.verify(control)?;
@@ -301,7 +301,8 @@ impl ModelHandle {
     #[napi(catch_unwind, ts_return_type = "Promise<void>")]
     pub fn verify<'env>(&self, env: &'env Env, control: &mut Control) -> Result<Object<'env>> {
         let model = self.model()?;
-        let work = move |control: &aquila::Control| control.apart(move |control| model.verify(control));
+        let work =
+            move |control: &aquila::Control| control.run_detached(move |control| model.verify(control));
         job::run(env, "verify", control, work, |_, ()| Ok(()))
     }
 

@@ -67,12 +67,12 @@ impl Control {
     }
 
     /// The same without a listener, for calls inside a call.
-    pub fn quiet(&self) -> Self {
+    pub fn without_progress(&self) -> Self {
         Self { progress: None, ..self.clone() }
     }
 
     /// The same without forecasts and their limit, for calls inside a call whose forecast counted them.
-    pub(crate) fn part(&self) -> Self {
+    pub(crate) fn subrun(&self) -> Self {
         Self { part: true, ..self.clone() }
     }
 
@@ -163,15 +163,15 @@ impl Control {
     /// Runs `work` on a thread of its own and returns when it ends or the call is cancelled, whatever comes first: files
     /// that give nothing, a slow disk and the release of gigabytes hold nobody then. The work sees the flag as well and
     /// goes away by itself, with all that it holds.
-    pub fn apart<T: Send + 'static>(
+    pub fn run_detached<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let (control, (done, ended)) = (self.quiet(), mpsc::channel());
+        let (control, (done, ended)) = (self.without_progress(), mpsc::channel());
         // Nobody takes the result of a cancelled call.
         let body = move || drop(done.send(work(&control)));
         let thread = thread::Builder::new()
-            .name("aquila-apart".to_owned())
+            .name("aquila-detached".to_owned())
             .spawn(body)
             .map_err(|e| Error::new(ErrorCode::Internal, format!("cannot start a thread: {e}")))?;
         loop {
@@ -211,10 +211,11 @@ mod tests {
     #[test]
     fn work_apart_gives_what_it_gives_and_panics_as_it_panics() {
         let control = Control::default();
-        assert_eq!(control.apart(|_| Ok(7)), Ok(7));
+        assert_eq!(control.run_detached(|_| Ok(7)), Ok(7));
         let own = Error::new(ErrorCode::Parse, "own");
-        assert_eq!(control.apart(move |_| Err::<(), _>(own)).unwrap_err().message(), "own");
-        let panicked = std::panic::catch_unwind(|| Control::default().apart::<()>(|_| panic!("a defect")));
+        assert_eq!(control.run_detached(move |_| Err::<(), _>(own)).unwrap_err().message(), "own");
+        let panicked =
+            std::panic::catch_unwind(|| Control::default().run_detached::<()>(|_| panic!("a defect")));
         assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"a defect"));
     }
 
@@ -222,7 +223,7 @@ mod tests {
     fn work_apart_is_not_waited_for_once_the_call_is_cancelled() {
         let control = Control::default();
         let (let_go, held) = mpsc::channel::<()>();
-        let cancelled = control.apart(move |control| {
+        let cancelled = control.run_detached(move |control| {
             control.cancel_flag().store(true, Ordering::Relaxed);
             held.recv().map_err(|e| Error::new(ErrorCode::Io, e.to_string()))
         });
@@ -231,7 +232,7 @@ mod tests {
         let_go.send(()).unwrap();
         // What fails because of it is not told as its own failure.
         let control = Control::default();
-        let failed = control.apart(|control| {
+        let failed = control.run_detached(|control| {
             control.cancel_flag().store(true, Ordering::Relaxed);
             Err::<(), _>(Error::new(ErrorCode::Parse, "cut short"))
         });

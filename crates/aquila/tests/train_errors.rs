@@ -241,7 +241,7 @@ fn progress_goes_forward_stage_by_stage() {
 fn a_control_without_its_listener_shares_the_flag() {
     let mut c = Control::default();
     c.on_progress(|_| panic!("told"));
-    let quiet = c.quiet();
+    let quiet = c.without_progress();
     quiet.report(&Progress { stage: "x", ..Progress::default() });
     c.cancel_flag().store(true, Ordering::Relaxed);
     refused(quiet.check(), ErrorCode::Cancelled, &["cancelled"]);

@@ -61,7 +61,7 @@ fn try_write<T>(
     match written {
         Ok(value) => {
             // The file is closed there too: Windows renames no open one.
-            control.apart(move |_| Ok(file.sync_all())).map_err(io::Error::other)??;
+            control.run_detached(move |_| Ok(file.sync_all())).map_err(io::Error::other)??;
             temporary.rename(&target)?;
             sync_folder(folder);
             Ok(value)
@@ -69,7 +69,7 @@ fn try_write<T>(
         Err(error) => {
             // The name goes first, so that the time it takes to give up gigabytes falls on the last who has them open.
             drop(temporary);
-            let _ = control.apart(move |_| {
+            let _ = control.run_detached(move |_| {
                 drop(file);
                 Ok(())
             });

@@ -44,7 +44,7 @@ pub struct LibsvmOptions {
 /// ```
 pub fn read_libsvm(path: impl AsRef<Path>, options: LibsvmOptions, control: &Control) -> Result<Dataset> {
     let path = path.as_ref().to_path_buf();
-    control.apart(move |control| read(&path, options, control))
+    control.run_detached(move |control| read(&path, options, control))
 }
 
 fn read(path: &Path, options: LibsvmOptions, control: &Control) -> Result<Dataset> {

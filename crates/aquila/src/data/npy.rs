@@ -30,7 +30,7 @@ use std::path::Path;
 /// ```
 pub fn read_npy(path: impl AsRef<Path>, control: &Control) -> Result<Dense> {
     let path = path.as_ref().to_path_buf();
-    control.apart(move |control| {
+    control.run_detached(move |control| {
         let (file, length) = Stored::open(&path, control)?;
         read(BufReader::new(&file), length, control).map_err(|e| e.at(path.display()))
     })

@@ -39,7 +39,7 @@ const ROWS_PER_ENTRY: usize = 64;
 /// ```
 pub fn read_npz(path: impl AsRef<Path>, control: &Control) -> Result<Csr> {
     let path = path.as_ref().to_path_buf();
-    control.apart(move |control| {
+    control.run_detached(move |control| {
         let (file, length) = Stored::open(&path, control)?;
         read(file, length, control).map_err(|e| e.at(path.display()))
     })

@@ -86,7 +86,7 @@ impl Source {
         } else {
             Bytes::Plain(plain)
         };
-        Ok(Self { path, bytes, given: 0, control: control.quiet() })
+        Ok(Self { path, bytes, given: 0, control: control.without_progress() })
     }
 
     /// The file's name.

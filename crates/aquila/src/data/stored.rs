@@ -37,14 +37,14 @@ impl Stored {
             fail!(Io, "{}: no regular file: array files are read from disk only", path.display());
         }
         if !is_gzip_name(path) {
-            return Ok((Self { bytes: Bytes::Disk(file), control: control.quiet() }, meta.len()));
+            return Ok((Self { bytes: Bytes::Disk(file), control: control.without_progress() }, meta.len()));
         }
         let mut source = Source::open(path, control)?;
         let mut bytes = Vec::new();
         while source.read_up_to(PART, &mut bytes)? == PART {}
         let length = bytes.len() as u64;
         let bytes = Bytes::Unpacked(RefCell::new(Cursor::new(bytes)));
-        Ok((Self { bytes, control: control.quiet() }, length))
+        Ok((Self { bytes, control: control.without_progress() }, length))
     }
 }
 

@@ -36,7 +36,7 @@ const LONGEST_HEADER: usize = 4096;
 /// ```
 pub fn read_xmc(path: impl AsRef<Path>, control: &Control) -> Result<Dataset> {
     let path = path.as_ref().to_path_buf();
-    control.apart(move |control| read_in_windows(&path, WINDOW, control))
+    control.run_detached(move |control| read_in_windows(&path, WINDOW, control))
 }
 
 fn read_in_windows(path: &Path, window: usize, control: &Control) -> Result<Dataset> {

@@ -27,7 +27,7 @@ const BETWEEN_LOOKS: usize = 1 << 16;
 
 /// Samples by what may be theirs: tables of samples that have the same candidates.
 #[derive(Debug)]
-pub(super) struct Company<'a> {
+pub(super) struct Cooccurrence<'a> {
     pairs: &'a Candidates<'a>,
     /// The samples, table by table.
     samples: Vec<u32>,
@@ -54,7 +54,7 @@ struct Table {
     labels: usize,
 }
 
-impl<'a> Company<'a> {
+impl<'a> Cooccurrence<'a> {
     pub fn new(pairs: &'a Candidates<'a>, groups: &Groups, control: &Control) -> Result<Self> {
         let (mut samples, mut tables) = (Vec::new(), Vec::<Table>::new());
         let mut seen = vec![false; groups.samples()];
@@ -333,7 +333,7 @@ mod tests {
                 }
             }
             let half = |i: usize| memberships.row(i).indices[0] % 2;
-            let found = Company::new(&pairs, &groups, &Control::default())
+            let found = Cooccurrence::new(&pairs, &groups, &Control::default())
                 .unwrap()
                 .says(&likely, &Control::default())
                 .unwrap();
@@ -367,7 +367,7 @@ mod tests {
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
         let mut likely: Vec<f32> = (0..160).map(|at| if at % 4 < 2 { 0.9 } else { 0.1 }).collect();
         (likely[157], likely[159]) = (0.5, 0.5);
-        let said = Company::new(&pairs, &groups, &Control::default())
+        let said = Cooccurrence::new(&pairs, &groups, &Control::default())
             .unwrap()
             .says(&likely, &Control::default())
             .unwrap();

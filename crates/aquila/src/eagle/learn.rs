@@ -106,7 +106,7 @@ pub fn learn(
     check_lessons(x, groups, bags)?;
     let likeness = if how.method == GroupMethod::Refine { likeness(x, groups, control)? } else { 0.0 };
     let forecast_bytes = forecast::check_learning((x, groups, bags), likeness, all, control)?;
-    let control = &control.part();
+    let control = &control.subrun();
     let (y, params) = match how.method {
         GroupMethod::Union => (union_of(groups, bags, control)?, params.clone()),
         GroupMethod::Eagle => {

@@ -139,7 +139,7 @@ impl<'a> Posterior<'a> {
         self.sweep(evidence, SWEEPS, control)
     }
 
-    /// The same in haste, for evidence that more is to be added to.
+    /// The same in eps_factor, for evidence that more is to be added to.
     pub fn first_of(&mut self, evidence: &[f32], control: &Control) -> Result<&[f32]> {
         self.sweep(evidence, FIRST_SWEEPS, control)?;
         Ok(&self.all)

@@ -23,7 +23,7 @@
 //! means in the fast form, whose rankers end sooner and learn from halves.
 
 use super::candidates::Candidates;
-use super::cooccurrence::Company;
+use super::cooccurrence::Cooccurrence;
 use super::forecast;
 use super::groups::Groups;
 use super::lesson::{Lesson, certainty};
@@ -82,12 +82,12 @@ pub(super) const FAST_FOLDS: u32 = 2;
 /// Least weight of the first score: though it say next to nothing, its order decides between equals.
 const LEAST_TRUST: f64 = 0.1;
 /// Weight of what a sample's other labels say, where the first score's is 1.
-const COMPANY: f32 = 0.5;
+const COOCCURRENCE: f32 = 0.5;
 /// Weight of the rounds' scores, if the labels that their rankers learned were certain.
 const ROUNDS: f32 = 2.0;
 /// Rankers end sooner than models, for only the order of their scores counts. In the fast form, sooner still.
-const HASTE: f32 = 3.0;
-const FAST_HASTE: f32 = 14.0;
+const RANKER_EPS_FACTOR: f32 = 3.0;
+const FAST_RANKER_EPS_FACTOR: f32 = 14.0;
 /// Most entries of a row that count for the rankers' tree.
 pub(super) const MEAN_ENTRIES: usize = 64;
 /// Most labels for which rankers learn without a tree, which finds the order of samples best.
@@ -116,7 +116,7 @@ pub fn refine(
     }
     let likeness = likeness(x, groups, control)?;
     forecast::check_refinement((x, groups, bags), likeness, params, rankers, control)?;
-    let refined = refine_alike(x, groups, bags, likeness, params, rankers, &control.part())?;
+    let refined = refine_alike(x, groups, bags, likeness, params, rankers, &control.subrun())?;
     Ok(Refined { seconds: since.elapsed().as_secs_f64(), ..refined })
 }
 
@@ -142,8 +142,12 @@ pub(super) fn refine_alike(
     let lesson = Lesson::new(params.threshold, unity);
 
     let mut rankers = rankers.clone();
-    let (folds, haste) = if params.rounds == 0 { (FAST_FOLDS, FAST_HASTE) } else { (params.folds, HASTE) };
-    rankers.solver.eps *= haste;
+    let (folds, eps_factor) = if params.rounds == 0 {
+        (FAST_FOLDS, FAST_RANKER_EPS_FACTOR)
+    } else {
+        (params.folds, RANKER_EPS_FACTOR)
+    };
+    rankers.solver.eps *= eps_factor;
     let work = Work { x: &x, rows: &rows, groups, bags, pairs: &pairs, rankers, control, since };
     let steps = folds * (params.rounds + 1);
     let mut step = 0;
@@ -152,7 +156,7 @@ pub(super) fn refine_alike(
         work.tell(step, steps);
     };
 
-    let company = control.install(|| Company::new(&pairs, groups, control))??;
+    let cooccurrence = control.install(|| Cooccurrence::new(&pairs, groups, control))??;
     let mut posterior = control.install(|| Posterior::new(&pairs, &rates))?;
 
     let decoys = control.install(|| decoys(&pairs, control))??;
@@ -178,7 +182,7 @@ pub(super) fn refine_alike(
         first.par_iter_mut().for_each(|z| *z *= trust);
         Ok(())
     })??;
-    work.believe(&mut posterior, &company, &first)?;
+    work.believe(&mut posterior, &cooccurrence, &first)?;
     let mut later = Vec::new();
     let mut weight = 0.0;
     for round in 1..=rounds {
@@ -194,7 +198,7 @@ pub(super) fn refine_alike(
         later.resize(found.len(), 0f32);
         later.iter_mut().zip(&found).for_each(|(mean, s)| *mean += (s - *mean) / round as f32);
         let evidence: Vec<f32> = first.iter().zip(&later).map(|(z, s)| z + weight * s).collect();
-        work.believe(&mut posterior, &company, &evidence)?;
+        work.believe(&mut posterior, &cooccurrence, &evidence)?;
     }
     let y = control.install(|| pairs.choose(posterior.likely(), lesson.threshold, control))??;
     Ok(Refined { y, likeness, threshold: lesson.threshold, lesson, seconds: since.elapsed().as_secs_f64() })
@@ -287,12 +291,17 @@ impl Work<'_> {
     }
 
     /// How likely pairs are by this evidence and by what the other labels of their samples say.
-    fn believe(&self, posterior: &mut Posterior<'_>, company: &Company<'_>, evidence: &[f32]) -> Result<()> {
+    fn believe(
+        &self,
+        posterior: &mut Posterior<'_>,
+        cooccurrence: &Cooccurrence<'_>,
+        evidence: &[f32],
+    ) -> Result<()> {
         self.control.install(|| {
             let alone = posterior.first_of(evidence, self.control)?;
-            let mut joined = company.says(alone, self.control)?;
+            let mut joined = cooccurrence.says(alone, self.control)?;
             self.standard(&mut joined)?;
-            joined.par_iter_mut().zip(evidence).for_each(|(said, own)| *said = own + COMPANY * *said);
+            joined.par_iter_mut().zip(evidence).for_each(|(said, own)| *said = own + COOCCURRENCE * *said);
             posterior.of(&joined, self.control)
         })?
     }
@@ -319,7 +328,7 @@ impl Work<'_> {
             return Ok(None);
         }
         let inputs = TrainInputs { tree: Some(tree), ..TrainInputs::default() };
-        Ok(Some(train(&Features::from(x), y, params, inputs, &self.control.quiet())?.0))
+        Ok(Some(train(&Features::from(x), y, params, inputs, &self.control.without_progress())?.0))
     }
 
     /// Brings scores to mean 0 and spread 1 for each label.

@@ -1,9 +1,9 @@
 //! The model: what training makes, files hold and queries ask.
 
 use super::file::{self, Bytes, Kind, Sections, Writer};
+use super::layer_tables::{Directory, LayerTables, U32s};
 use super::layout::{LayerShape, Panels, Shape, first_chunks, lay_out};
 use super::names::{Named, write_starts};
-use super::tables::{Directory, LayerTables, U32s};
 use super::{Block, DenseCodes, Merge, TrainParams, WeightFormat, WeightKind};
 use crate::control::Control;
 use crate::error::{Error, ErrorCode, Result, fail};

@@ -10,9 +10,9 @@
 //! those of generated sets, and leaves P@k within the noise of seeds.
 
 use super::forecast::{CURE, forecast};
-use super::learn::Learner;
-use super::node::TrainRows;
-use super::rounds;
+use super::negatives::Learner;
+use super::overlap_rounds;
+use super::row_gather::TrainRows;
 use super::{Model, ModelParts, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features};
@@ -208,8 +208,11 @@ fn run(
         control,
         since,
     };
-    let (tree, known) =
-        if params.overlap.asked() { rounds::disentangle(&learner, tree)? } else { (tree, Vec::new()) };
+    let (tree, known) = if params.overlap.asked() {
+        overlap_rounds::disentangle(&learner, tree)?
+    } else {
+        (tree, Vec::new())
+    };
     report.overlap = lap();
     let tree = if given { tree } else { by_rows(tree, y) };
     let blocks = learner.layers(&tree, tree.layers().len(), &params.solver, "layers", known)?;

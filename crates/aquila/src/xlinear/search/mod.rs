@@ -18,7 +18,7 @@
 //!
 //! ## Labels with several slots
 //! Where a label has more than one slot, the scores of those that the search reached are merged as the model says
-//! ([`Merge`](super::Merge), [`merge`]), and only for labels that can be among the best ([`several`]). Models whose labels have one slot each skip this step. Log forms score the logarithms of what the
+//! ([`Merge`](super::Merge), [`merge`]), and only for labels that can be among the best ([`multi_leaf`]). Models whose labels have one slot each skip this step. Log forms score the logarithms of what the
 //! product forms do, merged or not.
 //!
 //! ## Cost
@@ -30,15 +30,15 @@
 //! ties by permuted column. Here ties are by label.
 
 mod beam;
-mod chosen;
+mod chosen_labels;
 mod merge;
+mod multi_leaf;
 mod predict;
 mod scope;
 mod searcher;
-mod several;
 mod weights;
 
-pub(super) use chosen::SlotsOf;
+pub(super) use chosen_labels::SlotsOf;
 pub(crate) use predict::Lists;
 pub use scope::{Allowed, Scope};
 pub use searcher::Searcher;

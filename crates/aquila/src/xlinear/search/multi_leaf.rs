@@ -8,7 +8,7 @@
 //! met: from there a ring of columns leads to the rest. Slots under the root, all of them reached long before, take part
 //! as if they were one more chunk.
 
-use super::chosen::Ring;
+use super::chosen_labels::Ring;
 use super::merge::Merging;
 use super::searcher::{Active, Searcher};
 use crate::kernels::select::{self, ABSENT, LOWEST};

@@ -1,9 +1,9 @@
 //! Learning the siblings of one node: its rows gathered, its solver run, the surviving weights kept as blocks.
 
-use super::block::{Block, LANES};
-use super::layers::{LayerJob, Task, Trainer};
-use super::node::{Columns, Gatherer, LONE};
+use super::layer_training::{LayerJob, Task, Trainer};
 use super::positives::Pairs;
+use super::row_gather::{Columns, Gatherer, LONE};
+use super::weight_block::{Block, LANES};
 use crate::error::Result;
 use crate::kernels::Isa;
 use crate::kernels::dcd::{Entries, Problem, Siblings};
@@ -28,7 +28,7 @@ const EPS: f32 = 0.1;
 
 /// One thread's memory.
 #[derive(Debug, Default)]
-pub(super) struct Worker {
+pub(super) struct NodeSolver {
     gatherer: Gatherer,
     gram: Gram,
     scratch: Scratch,
@@ -43,7 +43,7 @@ pub(super) struct Worker {
     pub blocks: Vec<Block>,
 }
 
-impl Worker {
+impl NodeSolver {
     /// Learns the task's siblings.
     pub fn run(
         &mut self,
@@ -223,7 +223,7 @@ mod tests {
     use crate::control::Control;
     use crate::data::Csr;
     use crate::kernels::dcd::{DualLoss, Rows, Span, Step};
-    use crate::xlinear::node::TrainRows;
+    use crate::xlinear::row_gather::TrainRows;
 
     const LOSSES: [DualLoss; 3] = [DualLoss::SquaredHinge, DualLoss::Hinge, DualLoss::Logistic];
 

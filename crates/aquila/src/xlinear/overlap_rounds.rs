@@ -9,10 +9,10 @@
 //! Labels under the root come last: they are no part of a matcher.
 
 use super::OverlapParams;
-use super::block::Block;
 use super::layout::CHUNK;
-use super::learn::Learner;
+use super::negatives::Learner;
 use super::train::rows_by_label;
+use super::weight_block::Block;
 use crate::control::Progress;
 use crate::error::Result;
 use crate::overlap::{Bounds, Leaves, Reached, UnderRoot, capped, most_counted};

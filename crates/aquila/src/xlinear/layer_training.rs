@@ -5,10 +5,10 @@
 //! into tasks of as many siblings as the solver steps together, so that the last task is never long. A node's result
 //! depends on the seed and its place in the tree alone, so neither threads nor their timing change a byte.
 
-use super::block::{Block, LANES};
-use super::node::TrainRows;
+use super::node_solver::NodeSolver;
 use super::positives::Positives;
-use super::worker::Worker;
+use super::row_gather::TrainRows;
+use super::weight_block::{Block, LANES};
 use super::{DenseCodes, Loss, SolverParams, WeightFormat};
 use crate::control::{Control, Progress};
 use crate::error::Result;
@@ -94,7 +94,7 @@ impl Trainer<'_> {
         rayon::scope(|scope| {
             for _ in 0..rayon::current_num_threads().min(tasks.len()) {
                 scope.spawn(|_| {
-                    let mut worker = Worker::default();
+                    let mut worker = NodeSolver::default();
                     while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
                         if let Err(e) = worker.run(self, entries, &jobs[task.job], task) {
                             failure.lock().expect("no panic holds this lock").get_or_insert(e);

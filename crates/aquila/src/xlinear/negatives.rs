@@ -1,10 +1,10 @@
 //! Learning the layers of a tree, all of them or the upper ones alone, and asking the upper ones where rows go.
 
-use super::block::Block;
-use super::layers::{LayerJob, Trainer};
-use super::node::TrainRows;
+use super::layer_training::{LayerJob, Trainer};
 use super::positives::Positives;
 use super::relevance;
+use super::row_gather::TrainRows;
+use super::weight_block::Block;
 use super::{
     DenseCodes, Model, ModelParts, Negatives, PredictParams, Ranked, Relevance, Scope, ScoreForm,
     SolverParams, TrainParams, WeightFormat,
@@ -125,7 +125,7 @@ impl Learner<'_> {
         };
         let top = matcher(tree, t)?;
         let nodes = tree.layers()[t].parents();
-        let control = &self.control.quiet();
+        let control = &self.control.without_progress();
         let upper = blocks.iter().filter(|b| (b.layer as usize) < t).cloned().collect();
         let model = Model::assemble(parts, &top, self.format(), upper, control)?;
         let beam = self.params().solver.matcher_beam;
