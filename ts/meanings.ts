@@ -2,7 +2,7 @@
 
 /** Which labels to tell of, and how much. */
 export interface MeaningsOptions {
-  /** These labels; without it, all that hang under several leaves. */
+  /** These labels; without it, all that are placed under several leaves. */
   labels?: Uint32Array | undefined
   /**
    * The most features to name for each leaf; 0 names leaves and neighbours alone, and reads no weights.
@@ -23,7 +23,7 @@ export interface Telling {
   lead: number
 }
 
-/** A leaf that a label hangs under. */
+/** A leaf that a label is placed under. */
 export interface Leaf {
   /** The layer of its slots, the root's children being layer 0. */
   layer: number

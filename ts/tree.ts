@@ -8,7 +8,7 @@ import { text } from './options.js'
 import { SEAL, sealed } from './sealed.js'
 
 /**
- * A label tree: its leaves are slots that point to labels; a label may have several slots, and slots may hang at
+ * A label tree: its leaves are slots that point to labels; a label may have several slots, and slots may be placed at
  * different depths.
  *
  * @example
@@ -51,7 +51,7 @@ export class LabelTree {
 
   /**
    * Reads a chain of matrices, the form of PECOS's cluster chains: matrix `t` is children × parents, with an entry where
-   * the child hangs under the parent; the first has one column, the root, and the last a row for each label. Anything
+   * the child is placed under the parent; the first has one column, the root, and the last a row for each label. Anything
    * that is no tree over all labels is a `BAD_TREE` error.
    *
    * @example
@@ -72,7 +72,7 @@ export class LabelTree {
 
   /**
    * The chain of matrices that {@link LabelTree.fromChain} reads. A chain has all labels in its last layer: labels that
-   * hang higher are padded down to it.
+   * are placed higher are padded down to it.
    */
   toChain(): Csr[] {
     return attempt(() => this.native.toChain()).map((matrix) => Csr.wrap(matrix))

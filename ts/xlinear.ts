@@ -378,8 +378,8 @@ export class XLinear {
   }
 
   /**
-   * What labels mean in each of the leaves that they hang under: who their neighbours are there, and which features tell
-   * them from these. Without `labels`, of all labels that hang under several leaves.
+   * What labels mean in each of the leaves that they are placed under: who their neighbours are there, and which features tell
+   * them from these. Without `labels`, of all labels that are placed under several leaves.
    */
   async meanings(options?: MeaningsOptions, call?: CallOptions): Promise<Meanings[]> {
     return run(call, this.meanings, async (control, turn) => {

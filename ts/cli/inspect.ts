@@ -99,7 +99,7 @@ async function meanings(model: XLinear, options: Options, call: CallOptions): Pr
     return
   }
   const lines = [...told(all, model, options.top)]
-  process.stdout.write(`${lines.join('\n') || 'no label hangs under several leaves'}\n`)
+  process.stdout.write(`${lines.join('\n') || 'no label is placed under several leaves'}\n`)
 }
 
 async function inspect(path: string, options: Options, command: Command): Promise<void> {
@@ -126,7 +126,7 @@ export function addInspect(program: Command): void {
     .option('--verify', "compare every byte with the file's checksums")
     .option('--tree <file.json>', 'write the label tree to this file')
     .option('--label <label>', 'tell the leaves of this label apart: its number, or its name')
-    .option('--several', 'tell the leaves apart of every label that hangs under several')
+    .option('--several', 'tell the leaves apart of every label that is placed under several')
     .option('--top <n>', 'how many features and neighbours to name for each leaf', count(0), 10)
     .option('--feature-names <file.txt>', 'names of the features where the model has none, one a line')
     .option('--json', 'print the result as one JSON object', false)

@@ -12,7 +12,7 @@
 //! | [`data`] | matrices in memory; readers and writers of every file format |
 //! | [`kernels`] | the only `unsafe` arithmetic, each with a scalar twin |
 //! | [`tree`] | label vectors, k-means, the label tree |
-//! | [`overlap`] | which further leaves a label hangs under |
+//! | [`overlap`] | which further leaves a label is placed under |
 //! | [`linear`] | blocked dual coordinate descent, losses, pruning |
 //! | [`xlinear`] | training per layer, the feature-major layout, beam search, the model file |
 //! | [`eagle`] | labels of groups: grouping rules, embeddings, assignment |

@@ -242,9 +242,9 @@ fn the_capped_form_is_the_sorted_list_of_all_wishes() {
         for (own, now) in leaves.labels().iter().zip(&ours) {
             assert!(now.starts_with(own) && now.len() <= bounds.cap.max(own.len()), "seed {seed}");
         }
-        let hung = leaves.hang(&ours).unwrap();
-        assert_eq!(hung.slots(), ours.iter().map(Vec::len).sum::<usize>());
-        let mut sorted: Vec<Vec<u32>> = Leaves::of(&hung).labels().to_vec();
+        let placed = leaves.place(&ours).unwrap();
+        assert_eq!(placed.slots(), ours.iter().map(Vec::len).sum::<usize>());
+        let mut sorted: Vec<Vec<u32>> = Leaves::of(&placed).labels().to_vec();
         let mut want = ours.clone();
         sorted.iter_mut().chain(&mut want).for_each(|l| l.sort_unstable());
         assert_eq!(sorted, want, "seed {seed}");
@@ -297,7 +297,7 @@ fn ties_of_the_projection_go_by_score_then_to_the_lower_leaf() {
 #[test]
 fn labels_under_the_root_and_labels_without_rows_stay_where_they_are() {
     let y = common::csr(4, &[vec![(0, 1.0), (1, 1.0)], vec![(0, 1.0), (2, 1.0)]]);
-    // Label 0 hangs under the root; label 3 has no row.
+    // Label 0 is placed under the root; label 3 has no row.
     let tree = LabelTree::new(
         4,
         vec![
@@ -317,6 +317,6 @@ fn labels_under_the_root_and_labels_without_rows_stay_where_they_are() {
         most_counted(&leaves, &y.transpose(), &reached, 1, &control()).unwrap(),
         [vec![1, 2, 3], vec![2]]
     );
-    let hung = leaves.hang(&ours).unwrap();
-    assert_eq!(hung.layers()[0], tree.layers()[0]);
+    let placed = leaves.place(&ours).unwrap();
+    assert_eq!(placed.layers()[0], tree.layers()[0]);
 }

@@ -137,7 +137,7 @@ fn matchers_learn_no_labels_and_rounds_end_where_nothing_changes() {
         let upper: u64 = layers.iter().map(|l| nodes(&l.labels)).sum();
         let of = |stage| told.iter().filter(move |t| t.0 == stage);
         assert!(of("matcher").count() > 0 && of("matcher").all(|t| t.1 == upper), "{told:?}");
-        // A report when the matcher is learned and one when labels are hung.
+        // A report when the matcher is learned and one when labels are placed.
         let rounds = of("overlap").count() as u32 / 2;
         assert!((2..100).contains(&rounds), "leaf cap {leaf_cap}: {rounds} rounds");
         // The last one found nothing to change, the one before it did.

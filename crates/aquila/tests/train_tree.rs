@@ -401,7 +401,7 @@ fn every_shape_holds_every_label_once() {
                         if own == 1 {
                             let last = &labels_below(&tree)[0][root.len() - 1];
                             assert_eq!(*last, empty, "{place}");
-                            // They hang together, in the last layer.
+                            // They are placed together, in the last layer.
                             let layer = tree.layers().last().unwrap();
                             let at = layer.parents() - 1;
                             assert_eq!(layer.labels[layer.children(at)], empty[..], "{place}");
@@ -492,7 +492,7 @@ fn collapse_widens_the_root_and_keeps_every_label() {
             all.dedup();
             assert_eq!(all, (0..30).collect::<Vec<u32>>());
             labels.push(all);
-            // What hangs under the root now hung `times` layers below it.
+            // What is placed under the root now is placed `times` layers below it.
             let nodes: Vec<&Vec<u32>> = below[0]
                 .iter()
                 .zip(&now.layers()[0].labels)

@@ -19,7 +19,7 @@ fn slot(tree: &LabelTree, label: usize) -> (usize, usize, usize) {
     (t, parent, column)
 }
 
-/// The labels that hang below a parent.
+/// The labels that are placed below a parent.
 fn below_parent(tree: &LabelTree, t: usize, parent: usize) -> Vec<u32> {
     let below = labels_below(tree);
     let mut out = tree.layers()[t].children(parent).flat_map(|c| below[t][c].clone()).collect::<Vec<_>>();

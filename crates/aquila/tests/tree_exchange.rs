@@ -287,7 +287,7 @@ fn shapes_by_hand() {
     assert_eq!(chain[1], ones(5, 3, &[(0, 0), (1, 0), (2, 1), (3, 2), (4, 2)]));
     assert_eq!(chain[2], ones(5, 5, &[(0, 0), (0, 4), (1, 1), (2, 3), (3, 4), (4, 2)]));
 
-    // Once: label 0 hangs under the root and still under the lower node. Twice: flat, label 0 but once.
+    // Once: label 0 is placed under the root and still under the lower node. Twice: flat, label 0 but once.
     assert_eq!(tree.clone().collapse(0), tree);
     let once = tree.clone().collapse(1);
     assert_eq!(once.to_json(), r#"{"aquilaTree":1,"labels":5,"root":[0,1,4,2,[3,0]]}"#);

@@ -112,7 +112,7 @@ impl<'a> Cooccurrence<'a> {
     }
 
     /// What the other labels of its sample say of each pair, given how likely pairs are.
-    pub fn says(&self, likely: &[f32], control: &Control) -> Result<Vec<f32>> {
+    pub fn evidence(&self, likely: &[f32], control: &Control) -> Result<Vec<f32>> {
         let (apart, squares) = self.apart(likely, control)?;
         let scales: [Vec<f32>; 2] =
             [0, 1].map(|half| squares.iter().map(|s| 1.0 / (s[half] as f32 + DOUBT).sqrt()).collect());
@@ -335,7 +335,7 @@ mod tests {
             let half = |i: usize| memberships.row(i).indices[0] % 2;
             let found = Cooccurrence::new(&pairs, &groups, &Control::default())
                 .unwrap()
-                .says(&likely, &Control::default())
+                .evidence(&likely, &Control::default())
                 .unwrap();
             for i in 0..n {
                 for k in 0..labels {
@@ -369,7 +369,7 @@ mod tests {
         (likely[157], likely[159]) = (0.5, 0.5);
         let said = Cooccurrence::new(&pairs, &groups, &Control::default())
             .unwrap()
-            .says(&likely, &Control::default())
+            .evidence(&likely, &Control::default())
             .unwrap();
         assert!(said[157] > 0.05 && said[159] < -0.05, "{} {}", said[157], said[159]);
     }

@@ -315,7 +315,7 @@ impl<'a> Grlr<'a> {
         self.bounds.measure();
         self.visit(tie);
         self.look();
-        self.settle(tie);
+        self.select_best(tie);
     }
 
     /// Lists the groups where another may lead than did, and of those the members that must be looked at to tell who
@@ -348,7 +348,7 @@ impl<'a> Grlr<'a> {
     }
 
     /// Selects in the groups that were visited, and says how their best leads.
-    fn settle(&mut self, tie: f64) {
+    fn select_best(&mut self, tie: f64) {
         self.changes.clear();
         let (steps, drifts, apart) = (self.bounds.steps(), self.bounds.drifts(), self.x.apart());
         for (j, start) in &self.visited {

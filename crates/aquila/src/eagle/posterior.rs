@@ -134,13 +134,13 @@ impl<'a> Posterior<'a> {
         }
     }
 
-    /// Finds the probability of each pair. Bias and messages start from where the last call left them.
-    pub fn of(&mut self, evidence: &[f32], control: &Control) -> Result<()> {
+    /// Computes the probability of each pair by belief propagation, starting from the biases and messages of the last call.
+    pub fn update(&mut self, evidence: &[f32], control: &Control) -> Result<()> {
         self.sweep(evidence, SWEEPS, control)
     }
 
-    /// The same in eps_factor, for evidence that more is to be added to.
-    pub fn first_of(&mut self, evidence: &[f32], control: &Control) -> Result<&[f32]> {
+    /// The same with fewer sweeps, for evidence that is not complete yet.
+    pub fn update_coarsely(&mut self, evidence: &[f32], control: &Control) -> Result<&[f32]> {
         self.sweep(evidence, FIRST_SWEEPS, control)?;
         Ok(&self.all)
     }
@@ -207,7 +207,7 @@ impl<'a> Posterior<'a> {
             shift.clear();
             shift.extend(labels.iter().map(|k| bias[*k as usize]));
             likely.resize(of_row.len(), 0.0);
-            odds::settle(isa, shift, of_row, likely);
+            odds::sample_messages(isa, shift, of_row, likely);
             for (k, p) in labels.iter().zip(&*likely) {
                 let ([sum, squares], p) = (&mut sums[*k as usize], f64::from(*p));
                 (*sum, *squares) = (*sum + p, *squares + p * p);
@@ -255,8 +255,8 @@ mod tests {
     /// Made twice, as refinement does: the second starts from where the first ended.
     fn posterior(pairs: &Candidates<'_>, rates: &Rates, evidence: &[f32]) -> Vec<f32> {
         let mut posterior = Posterior::new(pairs, rates);
-        posterior.first_of(evidence, &Control::default()).unwrap();
-        posterior.of(evidence, &Control::default()).unwrap();
+        posterior.update_coarsely(evidence, &Control::default()).unwrap();
+        posterior.update(evidence, &Control::default()).unwrap();
         posterior.likely().to_vec()
     }
 
@@ -295,7 +295,7 @@ mod tests {
         let rates = Rates::new(&groups, &bags, &pairs, &Control::default()).unwrap();
         let evidence: Vec<f32> = (0..pairs.len()).map(|at| (at as f32 * 1.7).sin() * 2.0).collect();
         let mut found = Posterior::new(&pairs, &rates);
-        found.of(&evidence, &Control::default()).unwrap();
+        found.update(&evidence, &Control::default()).unwrap();
         let p = found.likely();
 
         let at = |i: usize, k: u32| pairs.span(i).start + pairs.labels_of(i).binary_search(&k).unwrap();

@@ -16,7 +16,7 @@
 //! A ranker cannot be surer than its teacher: scores of rounds weigh as much as the labels of the first round are
 //! certain. Later labels are surer only because rankers agree with themselves.
 //!
-//! What labels weigh, and how rankers learn them, hangs on how alike the samples of a group are: see [`lesson`](super::lesson).
+//! What labels weigh, and how rankers learn them, depends on how alike the samples of a group are: see [`lesson`](super::lesson).
 //!
 //! The source is our own, after a study of ridge regression on group means; docs/algorithms/refinement.md has what each
 //! part gives and where it ends. Cost by rows: two trainings on means of groups, two a round, and the posteriors; one on
@@ -298,11 +298,11 @@ impl Work<'_> {
         evidence: &[f32],
     ) -> Result<()> {
         self.control.install(|| {
-            let alone = posterior.first_of(evidence, self.control)?;
-            let mut joined = cooccurrence.says(alone, self.control)?;
+            let alone = posterior.update_coarsely(evidence, self.control)?;
+            let mut joined = cooccurrence.evidence(alone, self.control)?;
             self.standard(&mut joined)?;
             joined.par_iter_mut().zip(evidence).for_each(|(said, own)| *said = own + COOCCURRENCE * *said);
-            posterior.of(&joined, self.control)
+            posterior.update(&joined, self.control)
         })?
     }
 

@@ -61,11 +61,11 @@ fn tell_any(bias: &[f32], odds: &mut [f32], told: &mut [f32], some: &mut [f32]) 
 for_each_isa! {
     /// What a sample tells its pairs likewise: `odds` without bias are multiplied by it, and `likely` becomes the
     /// probabilities.
-    settle => settle_any, settle_avx512, settle_avx2 (bias: &[f32], odds: &mut [f32], likely: &mut [f32])
+    sample_messages => sample_messages_any, sample_messages_avx512, sample_messages_avx2 (bias: &[f32], odds: &mut [f32], likely: &mut [f32])
 }
 
 #[inline(always)]
-fn settle_any(bias: &[f32], odds: &mut [f32], likely: &mut [f32]) {
+fn sample_messages_any(bias: &[f32], odds: &mut [f32], likely: &mut [f32]) {
     for ((likely, odds), bias) in likely.iter_mut().zip(&*odds).zip(bias) {
         *likely = odds * bias;
     }
@@ -129,7 +129,7 @@ mod tests {
                     let (mut likely, mut told, mut scratch) = (odds.clone(), told.clone(), vec![0.0; n]);
                     tell(isa, &bias, &mut likely, &mut told, &mut scratch);
                     let (mut row, mut chances) = (odds[..n].to_vec(), vec![0.0; n]);
-                    settle(isa, &bias, &mut row, &mut chances);
+                    sample_messages(isa, &bias, &mut row, &mut chances);
                     let mut made = vec![0.0; odds.len()];
                     odds_of(isa, &evidence, 20.0, &mut made);
                     found.push((likely, told, row, chances, made));

@@ -34,7 +34,7 @@ impl Reached {
     }
 }
 
-/// A leaf that a label may hang under.
+/// A leaf that a label may be placed under.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Wish {
     /// How many of the label's rows reach the leaf.

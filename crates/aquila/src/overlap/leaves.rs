@@ -79,7 +79,7 @@ impl<'a> Leaves<'a> {
 
     /// The same tree with these labels under its leaves: a leaf's former labels keep their places before the new ones,
     /// which follow by number. A leaf must keep a label.
-    pub fn hang(&self, labels: &[Vec<u32>]) -> Result<LabelTree> {
+    pub fn place(&self, labels: &[Vec<u32>]) -> Result<LabelTree> {
         let mut layers = Vec::with_capacity(self.numbers.len());
         let (mut now, mut before) = (vec![false; self.tree.labels()], vec![false; self.tree.labels()]);
         for (t, old) in self.tree.layers().iter().enumerate() {

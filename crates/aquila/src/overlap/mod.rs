@@ -1,13 +1,13 @@
-//! Label disentanglement: which further leaves a label should hang under.
+//! Label disentanglement: which further leaves a label should be placed under.
 //!
 //! A tree that puts each label under one leaf takes it that a label means one thing. The apple of orchards and the
-//! Apple of telephones are one label, and rows of both must find the same leaf. Here a label may hang under several
+//! Apple of telephones are one label, and rows of both must find the same leaf. Here a label may be placed under several
 //! leaves, and each slot has weights of its own, learned against that leaf's other labels.
 //!
 //! ## Formula
 //! `M` (rows × leaves) is 1 where the matcher, the layers above the labels, sends a training row to a leaf; `Y` (rows ×
 //! labels) is 1 where a row has a label. `A = YᵀM` counts, for each label and leaf, the label's rows that reach the
-//! leaf. Where `C` (labels × leaves) says what hangs where, `Tr(YᵀMCᵀ)` counts the positives that the matcher can still
+//! leaf. Where `C` (labels × leaves) says which labels are placed where, `Tr(YᵀMCᵀ)` counts the positives that the matcher can still
 //! find, and among all `C` of at most `λ` leaves a label `C* = Proj(A)`, the `λ` most counted leaves of each label, makes
 //! it largest ([`most_counted`]).
 //!

@@ -1,4 +1,4 @@
-//! The most frequent labels hang under the root beside their leaves.
+//! The most frequent labels are placed under the root beside their leaves.
 //!
 //! In a leaf a classifier learns from the rows that come there for one label or another; what else it may be asked about
 //! it never saw. A slot under the root learns from all rows and is asked about every row, wherever the beam goes. It
@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 /// of each of the leaf's labels.
 const DEARER: usize = 8;
 
-/// The labels that hang under the root beside their leaves.
+/// The labels that are placed under the root beside their leaves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnderRoot {
     /// The labels, ascending.
@@ -46,7 +46,7 @@ impl UnderRoot {
     }
 
     /// The tree with these labels after the root's other children.
-    pub fn hang(&self, tree: LabelTree) -> Result<LabelTree> {
+    pub fn place(&self, tree: LabelTree) -> Result<LabelTree> {
         if self.labels.is_empty() {
             return Ok(tree);
         }
@@ -77,10 +77,10 @@ mod tests {
         assert_eq!(choose(3), [0, 2, 4]);
         // Label 1 has no rows, label 6 is there.
         assert_eq!(choose(100), [0, 2, 3, 4, 5]);
-        let hung = UnderRoot { labels: vec![2, 4], settled: vec![] }.hang(tree()).unwrap();
-        assert_eq!(hung.layers()[0], TreeLayer { starts: vec![0, 5], labels: vec![NODE, 6, NODE, 2, 4] });
-        assert_eq!(hung.layers()[1], tree().layers()[1]);
-        assert_eq!(UnderRoot::default().hang(tree()).unwrap(), tree());
+        let placed = UnderRoot { labels: vec![2, 4], settled: vec![] }.place(tree()).unwrap();
+        assert_eq!(placed.layers()[0], TreeLayer { starts: vec![0, 5], labels: vec![NODE, 6, NODE, 2, 4] });
+        assert_eq!(placed.layers()[1], tree().layers()[1]);
+        assert_eq!(UnderRoot::default().place(tree()).unwrap(), tree());
     }
 
     #[test]

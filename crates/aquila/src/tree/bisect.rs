@@ -65,7 +65,7 @@ impl Bisection {
         let mut rounds = self.begin(points, &chosen[..m], most, control)?;
         while m < most {
             m = (m * GROWTH).min(most);
-            self.settle(points, &chosen[..m], if m < most { COARSE } else { FINE }, &mut rounds, control)?;
+            self.converge(points, &chosen[..m], if m < most { COARSE } else { FINE }, &mut rounds, control)?;
         }
         if m < n {
             // As they stand in memory: there are many.
@@ -88,7 +88,7 @@ impl Bisection {
             let mut rounds = Rounds::new(&near, few.len());
             near.add(&[(pair[0], 1.0), (pair[1], -1.0)], &mut rounds.direction);
             let enough = if few.len() < most { COARSE } else { FINE };
-            self.settle(&near, &places, enough, &mut rounds, control)?;
+            self.converge(&near, &places, enough, &mut rounds, control)?;
             if best.as_ref().is_none_or(|b| rounds.gain() > b.gain()) {
                 best = Some(rounds);
             }
@@ -97,13 +97,13 @@ impl Bisection {
         if let Some(best) = best {
             rounds.keys = best.keys;
             rounds.move_rows(points, few);
-            self.turn(&mut rounds, few.len());
+            self.update_direction(&mut rounds, few.len());
         }
         Ok(rounds)
     }
 
     /// Rounds over these rows until no more than one in `enough` changes sides, and no more than [`MOST`].
-    fn settle(
+    fn converge(
         &self,
         points: &Points,
         chosen: &[u32],
@@ -114,7 +114,7 @@ impl Bisection {
         for _ in 0..self.iterations {
             halve(points, chosen, &rounds.direction, &mut rounds.keys, control)?;
             let moved = rounds.move_rows(points, chosen);
-            self.turn(rounds, chosen.len());
+            self.update_direction(rounds, chosen.len());
             if moved <= MOST.min(chosen.len() / enough) {
                 break;
             }
@@ -123,7 +123,7 @@ impl Bisection {
     }
 
     /// Turns the direction to where the sums of `m` rows point.
-    fn turn(&self, rounds: &mut Rounds, m: usize) {
+    fn update_direction(&self, rounds: &mut Rounds, m: usize) {
         let [l, r] = self.scales(rounds, m);
         for ((c, a), b) in rounds.direction.iter_mut().zip(&rounds.sums[0]).zip(&rounds.sums[1]) {
             *c = b * r - a * l;

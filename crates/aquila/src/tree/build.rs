@@ -35,7 +35,7 @@ enum Nested {
     Nodes(Vec<Nested>),
 }
 
-/// Clusters labels into a tree. Labels with empty vectors hang together under a node of their own below the last
+/// Clusters labels into a tree. Labels with empty vectors are placed together under a node of their own below the last
 /// child of the root: they are kept, and no search enters them before everything else.
 pub fn build(vectors: impl Into<LabelVectors>, shape: &Shape, control: &Control) -> Result<LabelTree> {
     let Shape { max_leaf, arity, .. } = *shape;

@@ -1,6 +1,6 @@
 //! A tree as a chain of sparse matrices, the form of PECOS's cluster chains.
 //!
-//! Matrix t has a row for each child and a column for each parent, a one where the child hangs under the parent. The
+//! Matrix t has a row for each child and a column for each parent, a one where the child is placed under the parent. The
 //! first has one column, the root; the last has a row for each label; the rows of each matrix are the columns of the
 //! next. A chain folder holds `config.json` `{"len": D}` and `C0.npz` … `C{D−1}.npz`; here are the matrices alone.
 //!
@@ -97,7 +97,7 @@ impl LabelTree {
 
     /// The tree as a chain of 0/1 matrices, children × parents.
     ///
-    /// Rows of inner matrices are numbered as the tree's columns are. Labels that hang above the last layer are
+    /// Rows of inner matrices are numbered as the tree's columns are. Labels that are placed above the last layer are
     /// padded: each gets a node of its own in every layer down to the last one's parents, a node with this single
     /// child. So reading the chain back gives the same tree where all labels stand in the last layer, but for the order
     /// of labels under one leaf, which is then ascending; otherwise it gives the padded one. Labels with several slots
@@ -162,7 +162,7 @@ fn check_one_parent(t: usize, matrix: &Csr) -> Result<()> {
             }
             (Some(a), Some(b)) => fail!(
                 BadTree,
-                "matrix {t} of the chain: row {i} hangs under nodes {a} and {b}; only labels may have several parents"
+                "matrix {t} of the chain: row {i} is placed under nodes {a} and {b}; only labels may have several parents"
             ),
             _ => {}
         }

@@ -6,7 +6,7 @@
 //!
 //! - `aquilaTree`: the format's version, 1.
 //! - `labels`: how many labels there are. Each from 0 to `labels − 1` stands somewhere, also in several places.
-//! - `root`: a node is the list of its children, each of them a node or a label. Here label 4 hangs under the root
+//! - `root`: a node is the list of its children, each of them a node or a label. Here label 4 is placed under the root
 //!   itself, and label 0 under two leaves.
 //!
 //! JSON readers, ours too, refuse deep nesting, so trees of more than 100 layers have `layers` in place of `root`:

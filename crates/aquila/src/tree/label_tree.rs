@@ -78,7 +78,7 @@ impl LabelTree {
                 below.extend(layer.labels[layer.children(p)].iter().filter(|l| **l != NODE));
                 below.sort_unstable();
                 if let Some(w) = below.windows(2).find(|w| w[0] == w[1]) {
-                    fail!(BadTree, "layer {t}: label {} hangs twice under node {p}", w[0]);
+                    fail!(BadTree, "layer {t}: label {} is placed twice under node {p}", w[0]);
                 }
                 if let Some(&l) = below.last().filter(|l| **l as usize >= labels) {
                     fail!(BadTree, "layer {t}: label {l} is not below the number of labels, {labels}");
@@ -95,7 +95,7 @@ impl LabelTree {
             fail!(BadTree, "the last layer has {nodes} inner nodes without children");
         }
         if let Some(l) = seen.iter().position(|s| !s) {
-            fail!(BadTree, "label {l} has no slot: every label must hang under at least one leaf");
+            fail!(BadTree, "label {l} has no slot: every label must be placed under at least one leaf");
         }
         Ok(Self { labels, layers })
     }
@@ -126,7 +126,7 @@ impl LabelTree {
     }
 
     /// Takes out layers of inner nodes from the top: each time, every inner node under the root goes and its
-    /// children hang under the root. Slots already there stay. A tree that has become flat stays as it is.
+    /// children are placed under the root. Slots already there stay. A tree that has become flat stays as it is.
     ///
     /// A wide root saves the layers that send rows astray early and costs one product for each of its columns; the
     /// idea is omikuji's `collapse_every_n_layers`, which widens every layer while we widen the root alone. Slots of
@@ -143,17 +143,17 @@ impl LabelTree {
             met.resize(self.labels, false);
             let mut parent = 0;
             let mut joined = Vec::with_capacity(below.columns());
-            let mut hang = |column: u32| {
+            let mut place = |column: u32| {
                 if column == NODE || !std::mem::replace(&mut met[column as usize], true) {
                     joined.push(column);
                 }
             };
             for &column in &top.labels {
                 if column == NODE {
-                    below.labels[below.children(parent)].iter().copied().for_each(&mut hang);
+                    below.labels[below.children(parent)].iter().copied().for_each(&mut place);
                     parent += 1;
                 } else {
-                    hang(column);
+                    place(column);
                 }
             }
             *top = TreeLayer { starts: vec![0, joined.len() as u32], labels: joined };

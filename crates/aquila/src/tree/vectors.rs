@@ -237,7 +237,7 @@ fn stitch(chunks: Vec<Result<Chunk>>, rows: usize, cols: usize) -> Result<(Csr, 
     Ok((Csr::trusted(rows, cols, indptr, indices, values), lengths))
 }
 
-/// A dense vector that knows which of its places are in use.
+/// A dense vector that keeps a list of the places in use.
 struct Accumulator {
     dense: Vec<f32>,
     touched: Vec<u32>,
@@ -262,14 +262,14 @@ impl Accumulator {
         }
     }
 
-    /// How long the sum is.
+    /// The length of the sum.
     fn length(&mut self) -> f64 {
-        self.settle();
+        self.dedup_touched();
         length_of(self.touched.iter().map(|j| self.dense[*j as usize]))
     }
 
-    /// Leaves no place twice in `touched`.
-    fn settle(&mut self) {
+    /// Removes places that `touched` holds twice.
+    fn dedup_touched(&mut self) {
         let Self { dense, touched, crossed, .. } = self;
         if std::mem::take(crossed) {
             touched.retain(|j| dense[*j as usize] != 0.0);
@@ -280,7 +280,7 @@ impl Accumulator {
 
     /// Appends the sum, cut and scaled, and starts at zero again.
     fn drain(&mut self, cut: Cut, out: &mut Chunk) {
-        self.settle();
+        self.dedup_touched();
         let Self { dense, touched, ranks, .. } = self;
         let begin = out.indices.len();
         if (cut.most == 0 || touched.len() <= cut.most) && cut.mass >= 1.0 {

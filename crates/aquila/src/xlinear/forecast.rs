@@ -220,8 +220,8 @@ impl Sizes {
         .min(leaves);
         // And the most frequent labels have slots under the root.
         let nodes = if tree.collapse > 0 { leaves } else { leaves.min(f64::from(tree.arity)) };
-        let hung = overlap.copies > 1 && overlap.leaf_cap > 0.0 && overlap.update;
-        let under_root = if hung { (f64::from(overlap.root_cap) * nodes).min(labels) } else { 0.0 };
+        let capped = overlap.copies > 1 && overlap.leaf_cap > 0.0 && overlap.update;
+        let under_root = if capped { (f64::from(overlap.root_cap) * nodes).min(labels) } else { 0.0 };
         let slots = copies * labels + under_root;
         let sparse = d - block;
         // What is learned from all rows has the fewest weights: of many features a sixth of the rows' entries, as measured.

@@ -1,6 +1,6 @@
 //! What a label means in each of its leaves, in features.
 //!
-//! A label that hangs under several leaves has a slot in each, with weights of its own: in each it learns what tells it
+//! A label that is placed under several leaves has a slot in each, with weights of its own: in each it learns what tells it
 //! from its neighbours there. A feature's *lead* is its weight in one leaf less the largest that it has in another leaf
 //! of the label, where a feature without a weight has 0. Features of positive weight are listed by their lead; those of a
 //! label of one leaf, which leads nobody, by their weight.
@@ -17,7 +17,7 @@ use crate::control::Control;
 use crate::error::{Result, fail};
 use crate::tree::NODE;
 
-/// A label and the leaves that it hangs under.
+/// A label and the leaves that it is placed under.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Meanings {
     /// The label.
@@ -54,7 +54,7 @@ pub struct Telling {
 const LABELS_OF_PASS: usize = 16_384;
 
 impl Model {
-    /// The labels that hang under several leaves, ascending.
+    /// The labels that are placed under several leaves, ascending.
     pub fn several_labels(&self) -> Vec<u32> {
         if self.one_slot() { Vec::new() } else { self.slots_of().several().collect() }
     }

@@ -1,4 +1,4 @@
-//! The alternating update: a matcher tells where rows go, labels are hung accordingly, and the next matcher learns that
+//! The alternating update: a matcher tells where rows go, labels are placed accordingly, and the next matcher learns that
 //! a row belongs to every leaf of each of its labels.
 //!
 //! A round needs no classifiers of labels, so it learns the layers above the leaves alone, and since it is after counts,
@@ -75,7 +75,7 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
         } else {
             capped(&leaves, &labels_rows, &reached, bounds, control)?
         };
-        let next = leaves.hang(&assignment)?;
+        let next = leaves.place(&assignment)?;
         tell(1);
         let stable = next == now;
         now = next;
@@ -91,7 +91,7 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
             break;
         }
     }
-    Ok((under_root.hang(now)?, Vec::new()))
+    Ok((under_root.place(now)?, Vec::new()))
 }
 
 /// Most labels that further ones may fill a leaf to, of so many wanted: beyond one chunk whole ones alone, for a search

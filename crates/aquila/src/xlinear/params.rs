@@ -165,13 +165,13 @@ crate::choice! {
 }
 
 crate::params! {
-    /// Whether and how labels hang under several leaves.
+    /// Whether and how labels are placed under several leaves.
     pub struct OverlapParams {
         /// Most leaves of a label, each with weights of its own; 1 leaves every label where the tree has it, but for the
         /// paper's form with its update (overlap.leafCap 0), which moves it to its most counted leaf. 2 takes about
         /// twice the training, and less than twice the prediction; more seldom pays.
         pub copies: u32 = 1, "overlap.copies", Kind::Integer { min: 1.0, max: 1000.0 };
-        /// Most times that labels are hung anew by where the layers above send their rows; ends early where nothing
+        /// Most times that labels are placed anew by where the layers above send their rows; ends early where nothing
         /// changes.
         pub rounds: u32 = 1, "overlap.rounds", Kind::Integer { min: 1.0, max: 100.0 };
         /// Whether the layers above learn anew once labels have further leaves. Without, rounds end after the first.
@@ -185,14 +185,14 @@ crate::params! {
         /// Least mean score that the layers above must give a label's rows at a further leaf: below, it is not worth its
         /// cost. The paper's form (overlap.leafCap 0) asks for none.
         pub min_score: f32 = 0.1, "overlap.minScore", Kind::Number { min: 0.0, max: 1.0 };
-        /// Most labels that hang under the root as well, where they learn from all rows: the most frequent, so many for each
-        /// node under the root. 0, and the paper's forms (overlap.leafCap 0 or overlap.update false), hang none.
+        /// Most labels that are placed under the root as well, where they learn from all rows: the most frequent, so many for each
+        /// node under the root. 0, and the paper's forms (overlap.leafCap 0 or overlap.update false), place none.
         pub root_cap: f32 = 1.0, "overlap.rootCap", Kind::Number { min: 0.0, max: 1e6 };
     }
 }
 
 impl OverlapParams {
-    /// Whether labels may hang elsewhere than the tree has them.
+    /// Whether labels may be placed elsewhere than the tree has them.
     pub fn asked(&self) -> bool {
         self.copies > 1 || (self.leaf_cap == 0.0 && self.update)
     }
@@ -222,7 +222,7 @@ pub struct TrainParams {
     pub tree: TreeParams,
     /// How the classifiers are learned.
     pub solver: SolverParams,
-    /// Whether and how labels hang under several leaves.
+    /// Whether and how labels are placed under several leaves.
     pub overlap: OverlapParams,
     /// What the model keeps.
     pub model: ModelParams,

@@ -186,7 +186,7 @@ impl Positives {
     }
 }
 
-/// Where labels stand in a tree, and which column of the layer above each column hangs under.
+/// Where labels stand in a tree, and which column of the layer above each column is placed under.
 struct Places {
     starts: Vec<u32>,
     slots: Vec<(u32, u32)>,
@@ -250,27 +250,27 @@ mod tests {
             nodes = of.len();
             layers.push(TreeLayer { starts, labels: of });
         }
-        // Every node of the last layer gets a leaf; the labels hang anywhere.
-        let mut hang: Vec<Vec<Vec<u32>>> = layers.iter().map(|l| vec![vec![]; l.parents()]).collect();
-        hang.push((0..nodes as u32).map(|n| vec![n % labels]).collect());
+        // Every node of the last layer gets a leaf; the labels are placed anywhere.
+        let mut slots_of: Vec<Vec<Vec<u32>>> = layers.iter().map(|l| vec![vec![]; l.parents()]).collect();
+        slots_of.push((0..nodes as u32).map(|n| vec![n % labels]).collect());
         let again = (0..copies).map(|_| rng.below(labels)).collect::<Vec<_>>();
         for label in (0..labels).chain(again) {
             let t = rng.below(4) as usize;
-            let parents = hang[t].len() as u32;
-            let own = &mut hang[t][rng.below(parents) as usize];
+            let parents = slots_of[t].len() as u32;
+            let own = &mut slots_of[t][rng.below(parents) as usize];
             if !own.contains(&label) {
                 own.push(label);
             }
         }
         for label in 0..labels {
-            if !hang.iter().flatten().flatten().any(|l| *l == label) {
-                hang[0][0].push(label);
+            if !slots_of.iter().flatten().flatten().any(|l| *l == label) {
+                slots_of[0][0].push(label);
             }
         }
         layers.push(TreeLayer { starts: (0..=nodes as u32).collect(), labels: vec![NODE; 0] });
-        let layers = layers.iter().zip(&hang).map(|(layer, hang)| {
+        let layers = layers.iter().zip(&slots_of).map(|(layer, slots_of)| {
             let (mut starts, mut of) = (vec![0], vec![]);
-            for (p, own) in hang.iter().enumerate() {
+            for (p, own) in slots_of.iter().enumerate() {
                 if layer.columns() > 0 {
                     of.extend_from_slice(&layer.labels[layer.children(p)]);
                 }
