@@ -42,8 +42,8 @@ fn held(models: &Models, key: &Key) -> Option<Arc<Model>> {
 
 /// The model of a file, mapped now or by someone who still holds it.
 pub fn open(path: &Path) -> Result<Arc<Model>> {
-    let full = path.canonicalize().map_err(|e| Error::io(path, &e))?;
-    let entry = full.metadata().map_err(|e| Error::io(path, &e))?;
+    let full = path.canonicalize().map_err(|e| Error::io(path, e))?;
+    let entry = full.metadata().map_err(|e| Error::io(path, e))?;
     let key = Key { path: full, changed: entry.modified().ok(), bytes: entry.len(), number: number(&entry) };
     let known = held(&models(), &key);
     if let Some(model) = known {

@@ -1,6 +1,7 @@
 //! One error type for the whole engine: a stable code, what was wrong, where, and the cure.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// What kind of thing went wrong. The text form ([`ErrorCode::as_str`]) is stable: services match on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,16 +100,35 @@ impl fmt::Display for ErrorCode {
 }
 
 /// An error of the engine. The message names the value, the place and, where there is one, the cure.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Errors of the operating system are its [`source`](std::error::Error::source), an [`std::io::Error`] with its kind:
+///
+/// ```
+/// use std::error::Error;
+/// let error = aquila::xlinear::Model::open("nowhere.aquila".as_ref()).unwrap_err();
+/// let source = error.source().and_then(|e| e.downcast_ref::<std::io::Error>()).unwrap();
+/// assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
+/// ```
+#[derive(Debug, Clone)]
 pub struct Error {
     code: ErrorCode,
     message: String,
+    source: Option<Arc<std::io::Error>>,
 }
+
+/// Two errors are equal if code and message are.
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        (self.code, &self.message) == (other.code, &other.message)
+    }
+}
+
+impl Eq for Error {}
 
 impl Error {
     /// An error of this code with this message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self { code, message: message.into(), source: None }
     }
 
     /// The stable code.
@@ -128,8 +148,9 @@ impl Error {
     }
 
     /// An operating-system error on a file.
-    pub fn io(path: impl AsRef<std::path::Path>, error: &std::io::Error) -> Self {
-        Self::new(ErrorCode::Io, format!("{}: {error}", path.as_ref().display()))
+    pub fn io(path: impl AsRef<std::path::Path>, error: std::io::Error) -> Self {
+        let message = format!("{}: {error}", path.as_ref().display());
+        Self { code: ErrorCode::Io, message, source: Some(Arc::new(error)) }
     }
 
     /// The error of a cancelled call.
@@ -144,7 +165,11 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|e| e as _)
+    }
+}
 
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -37,7 +37,7 @@ pub fn write_atomically<T>(
     let path = path.as_ref();
     try_write(path, control, write).map_err(|error| match error.downcast::<Error>() {
         Ok(own) => own,
-        Err(error) => Error::io(path, &error),
+        Err(error) => Error::io(path, error),
     })
 }
 

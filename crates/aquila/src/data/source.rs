@@ -75,9 +75,9 @@ impl Source {
     pub fn open(path: impl AsRef<Path>, control: &Control) -> Result<Self> {
         control.check()?;
         let path = path.as_ref().to_path_buf();
-        let file = File::open(&path).map_err(|e| Error::io(&path, &e))?;
+        let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
         let mut plain = BufReader::with_capacity(BUFFER, Counted { file, taken: 0 });
-        let head = plain.fill_buf().map_err(|e| Error::io(&path, &e))?;
+        let head = plain.fill_buf().map_err(|e| Error::io(&path, e))?;
         let bytes = if is_gzip_name(&path) || head.starts_with(&[0x1f, 0x8b, 8]) {
             if head.is_empty() {
                 fail!(Parse, "{}: empty, but its name says gzip: was it written to the end?", path.display());
@@ -120,7 +120,7 @@ impl Source {
             Bytes::Plain(reader) => reader.take(wanted).read_to_end(out),
             Bytes::Gzip(reader) => reader.take(wanted).read_to_end(out),
         };
-        let n = read.map_err(|e| self.error(&e))?;
+        let n = read.map_err(|e| self.error(e))?;
         self.given += n as u64;
         if let Bytes::Gzip(reader) = &self.bytes {
             let packed = reader.get_ref().get_ref().taken;
@@ -137,7 +137,7 @@ impl Source {
         Ok(n)
     }
 
-    fn error(&self, error: &io::Error) -> Error {
+    fn error(&self, error: io::Error) -> Error {
         // What the operating system refused carries its number; everything else is the unpacker's complaint.
         if !self.is_gzip() || error.raw_os_error().is_some() {
             return Error::io(&self.path, error);

@@ -31,8 +31,8 @@ impl Stored {
     /// Opens a file whose length is known: the measure of what its headers may claim.
     pub fn open(path: &Path, control: &Control) -> Result<(Self, u64)> {
         control.check()?;
-        let file = File::open(path).map_err(|e| Error::io(path, &e))?;
-        let meta = file.metadata().map_err(|e| Error::io(path, &e))?;
+        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        let meta = file.metadata().map_err(|e| Error::io(path, e))?;
         if !meta.is_file() {
             fail!(Io, "{}: no regular file: array files are read from disk only", path.display());
         }

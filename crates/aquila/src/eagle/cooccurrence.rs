@@ -1,16 +1,16 @@
-//! What labels that keep company say: a sample with one is likelier to have the other.
+//! Co-occurrence of labels as evidence: a sample that has one label is more likely to have labels that occur with it.
 //!
-//! Formula: with `d_ik = p_ik − mean of p_·k over the pair's group`, how two labels keep company is
-//! `c_kl = Σ_i d_ik·d_il / √((Σ_i d_ik² + `[`DOUBT`]`)·(Σ_i d_il² + `[`DOUBT`]`))`, and what a sample's other labels say of a
-//! pair is `Σ_{l≠k} c_kl·d_il`. Differences from the group's mean leave out what labels have in common only because
-//! groups carry them together. A group's own pairs have no part in what is said of them: the sums are made of either
-//! half of the groups, and speak to the other half.
+//! Formula: with `d_ik = p_ik − mean of p_·k over the pair's group`, the correlation of two labels is
+//! `c_kl = Σ_i d_ik·d_il / √((Σ_i d_ik² + `[`DOUBT`]`)·(Σ_i d_il² + `[`DOUBT`]`))`, and the evidence that a sample's other
+//! labels give for a pair is `Σ_{l≠k} c_kl·d_il`. Deviations from the group's mean leave out what labels share only because
+//! the same groups carry them. A group never provides evidence for its own pairs: sums over one half of the groups are
+//! evidence for the other half.
 //!
-//! Samples of one group have the same candidates, so sums run over *tables* of samples × labels; samples of several
-//! groups stand in tables of their own.
+//! Samples of one group have the same candidates, so sums run over *tables* of samples × labels; samples of several groups
+//! have tables of their own.
 //!
-//! The source is our own. Cost: twice the sum over samples of their candidates squared, in vector steps over a table's
-//! labels, and the sum over tables of their labels squared; no matrix of labels × labels is kept.
+//! Source: ours. Cost: twice the sum over samples of their candidates squared, in vector steps over a table's labels, plus
+//! the sum over tables of their labels squared; no matrix of labels × labels is kept.
 
 use super::candidates::{Candidates, filled, parts};
 use super::groups::Groups;

@@ -1,26 +1,27 @@
-//! Refinement: labels of samples from labels of groups, better than one sample a label.
+//! Refinement: labels of samples from labels of groups, with more than one sample per label where evidence supports it.
 //!
-//! 1. *A first score.* A ranker learns the groups' labels from the groups' means, on all groups but a fold, and scores
-//!    the samples of that fold with the labels of their groups. It needs no guess about samples at all.
-//! 2. *A posterior.* The scores, brought to mean 0 and spread 1 for each label, are evidence; what groups say together
-//!    makes them probabilities (`posterior`). From these follows which labels occur together (`cooccurrence`); what the other
-//!    labels of a sample say joins the evidence, and the posterior is made once more.
-//! 3. *Labels.* Pairs of at least some probability are positives that weigh as much as they are likely; so is the
-//!    likeliest of each group and label. All else is negative.
-//! 4. *Rounds.* Rankers learn these labels from the samples, again on all groups but a fold, and score the fold; the
-//!    posterior is made anew of both kinds of scores, those of all rounds in the mean.
+//! 1. *A first score.* Rankers learn the groups' labels from the means of the groups and score, *out-of-fold*, the samples
+//!    of groups that they did not see. No guess about samples is needed.
+//! 2. *A posterior.* The scores, standardised per label, are evidence; belief propagation over all groups turns them into
+//!    probabilities (`posterior`). These show which labels occur together (`cooccurrence`); what a sample's other labels say
+//!    is added to the evidence, and the posterior is computed again.
+//! 3. *Labels.* Pairs of at least some probability are positives, weighted by their probability; so is the most likely
+//!    sample of each group and label. Everything else is negative.
+//! 4. *Rounds.* Rankers learn these labels from the samples, again out-of-fold; the posterior is computed from the scores
+//!    of step 1 and the mean of the scores of all rounds.
 //!
-//! Where the first score tells a label's samples from others worse than the posterior takes for granted
-//! (`separation`), it weighs as little as it deserves, and rounds are left out, for it is too poor to teach.
+//! Where the first score separates a label's samples less well than the posterior assumes (`score_reliability`), it is
+//! weighted down, and the rounds are skipped, since such a score is too poor to learn from.
 //!
-//! A ranker cannot be surer than its teacher: scores of rounds weigh as much as the labels of the first round are
-//! certain. Later labels are surer only because rankers agree with themselves.
+//! A ranker cannot be more certain than the labels it learned: scores of rounds are weighted by how certain the labels of the
+//! first round were. Labels of later rounds only look more certain because rankers agree with themselves.
 //!
-//! What labels weigh, and how rankers learn them, depends on how alike the samples of a group are: see [`lesson`](super::lesson).
+//! How labels are weighted, and how rankers learn them, depends on how similar the samples of a group are: see
+//! [`lesson`](super::lesson).
 //!
-//! The source is our own, after a study of ridge regression on group means; docs/algorithms/refinement.md has what each
-//! part gives and where it ends. Cost by rows: two trainings on means of groups, two a round, and the posteriors; one on
-//! means in the fast form, whose rankers end sooner and learn from halves.
+//! Source: ours, after a study of ridge regression on group means; docs/algorithms/refinement.md has what each part
+//! contributes and where it ends. Cost in rows: two trainings on means of groups, two per round, and the posteriors; in the
+//! fast form one training on means, whose rankers stop earlier and learn from two folds.
 
 use super::candidates::Candidates;
 use super::cooccurrence::Cooccurrence;

@@ -1,15 +1,15 @@
-//! How well a score tells samples that have a label from samples that do not, from groups alone.
+//! How reliably a score separates samples that have a label from samples that do not, estimated from groups alone.
 //!
-//! A sample whose groups all lack a label surely does not have it: such a pair is a *decoy*. Of a label's candidates a
-//! known share `π` is true (`Rates`), so that candidates are a mixture of true pairs and of pairs like decoys. With
-//! scores at mean 0 and spread 1 over the candidates, the mean of the true ones is then `μ = −m/π` above that of the
-//! false, `m` the decoys' mean; the variance within both is `1 − π(1 − π)μ²`, and a linear discriminant weighs the score
-//! in log-odds by `μ / (1 − π(1 − π)μ²)`. Labels are pooled: one of them has too few decoys.
+//! A sample none of whose groups carries a label certainly lacks it: such a pair is a *decoy*. A known share `π` of a
+//! label's candidates is true (`Rates`), so candidates are a mixture of true pairs and of pairs like decoys. With scores
+//! standardised over the candidates and `m` the mean of the decoys, the mean of the true pairs is `μ = −m/π` above that of
+//! the false ones; the variance within both is `1 − π(1 − π)μ²`, and linear discriminant analysis weighs the score, in
+//! log-odds, by `μ / (1 − π(1 − π)μ²)`. Labels are pooled, since a single one has too few decoys.
 //!
-//! Only scores of one and the same ranker are compared: one that did not see a label's only group knows nothing of the
-//! label, and gives its candidates there other scores than other rankers give its decoys.
+//! Only scores of the same ranker are compared: a ranker that did not see the only group of a label knows nothing about it
+//! and scores its candidates differently from the decoys of other rankers.
 //!
-//! The source is our own. In groups of like samples decoys are far from any candidate, and `μ` is too large.
+//! Source: ours. In groups of similar samples decoys are far from any candidate, and `μ` is too large.
 
 use super::candidates::Candidates;
 use super::posterior::Rates;

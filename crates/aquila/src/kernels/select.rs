@@ -1,6 +1,6 @@
-//! From margins to keys, and the few best keys out of many.
+//! The link functions, from margins to keys, and the selection of the few best keys out of many.
 //!
-//! A *key* is a score's logarithm (of bare margins the margin): keys add down the tree and order as scores do. Every
+//! A *link function* turns a margin into a score; PECOS calls it a post-processor. A *key* is a score's logarithm (of bare margins the margin): keys add down the tree and order as scores do. Every
 //! candidate's key is finite and at least [`LOWEST`], which is the key of a column that was never trained;
 //! [`ABSENT`] marks what is no candidate at all.
 //!

@@ -1,4 +1,4 @@
-//! The sums behind a report, row after row.
+//! The sums behind P@k and the other metrics of a report, row after row.
 
 use super::{AtK, Metrics, Report, Unlabelled, rank};
 use crate::control::Control;

@@ -1,4 +1,5 @@
-//! From counts to an assignment: the paper's projection, and ours with a bound on leaves.
+//! From counts to an assignment of labels to leaves: the paper's projection (Theorem 2 says that it is optimal, Theorem 3
+//! that it is no worse than any partition), and ours with a bound on leaves.
 
 use super::counts::{Counter, Reached, Wish};
 use super::leaves::Leaves;

@@ -1,6 +1,6 @@
 //! Balanced 2-means: a node's labels in two halves of equal size.
 //!
-//! Spherical (Prabhu et al., WWW 2018; PECOS): from two random rows, repeat: direction `c = x̄_R/‖x̄_R‖ − x̄_L/‖x̄_L‖`,
+//! Spherical (Parabel, Prabhu et al., WWW 2018; PECOS): from two random rows, repeat: direction `c = x̄_R/‖x̄_R‖ − x̄_L/‖x̄_L‖`,
 //! score `⟨c, x⟩`, the lower half goes left (ties by place). Plain: `c = mean_R − mean_L`.
 //!
 //! Where we differ from PECOS: rounds begin on at most 64 random rows, from 16 random pairs of them, and the best goes

@@ -261,7 +261,7 @@ fn verify_some(
 
 /// Maps a file. What is none is refused before it is opened: opening a pipe waits for a writer.
 pub(crate) fn map(path: &Path) -> Result<Bytes> {
-    let io = |e| Error::io(path, &e);
+    let io = |e| Error::io(path, e);
     if !fs::metadata(path).map_err(io)?.is_file() {
         fail!(BadModel, "{}: this is no file", path.display());
     }

@@ -1,9 +1,9 @@
-//! Training the classifiers of layers: one task for each node, largest first.
+//! Trains the classifiers of layers: one task per node, most expensive first.
 //!
-//! With sibling negatives no layer waits for another, so the nodes of all layers are one list of tasks. A worker
-//! takes the next task from a counter; there are no barriers. A node that holds a large share of the rows is cut
-//! into tasks of as many siblings as the solver steps together, so that the last task is never long. A node's result
-//! depends on the seed and its place in the tree alone, so neither threads nor their timing change a byte.
+//! With teacher-forcing negatives no layer waits for another, so the nodes of all layers are one list of tasks. Each worker
+//! takes the next task from a counter; there are no barriers. A node that holds a large share of the rows is split into tasks
+//! of as many siblings as the solver steps together, so that the last task is never long. A node's result depends only on
+//! the seed and on its place in the tree, so neither the number of threads nor their timing changes a byte.
 
 use super::node_solver::NodeSolver;
 use super::positives::Positives;

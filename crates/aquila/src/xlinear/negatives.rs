@@ -1,4 +1,14 @@
-//! Learning the layers of a tree, all of them or the upper ones alone, and asking the upper ones where rows go.
+//! Which rows are a node's negatives, and the training of layers with them.
+//!
+//! - *Teacher-forcing negatives* (TFN, `solver.negatives` = `tfn`, the default): a node learns from the rows that are
+//!   positive at it, so that the negatives of a child are the positives of its siblings.
+//! - *Matcher-aware negatives* (MAN, `man`): a node learns from the rows that the layers above it, trained first, send to
+//!   it by beam search, as prediction will. Its positives take part in any case.
+//! - `tfn+man`: the rows of both.
+//!
+//! Source: PECOS (Yu et al., JMLR 2022, section 4.2). With TFN no layer waits for another, so all nodes of the tree are
+//! trained as one list of tasks; with MAN layers are trained from the top, and the trained ones are the *matcher*: a model
+//! whose labels are the nodes of the next layer. Overlap asks the same matcher which leaves rows reach.
 
 use super::layer_training::{LayerJob, Trainer};
 use super::positives::Positives;

@@ -1,4 +1,4 @@
-//! One pass over the rows of a problem, whatever the loss and the way through the rows.
+//! One pass of dual coordinate descent over the rows of a problem, for any loss and any kind of rows.
 
 use super::dense_rows::Values;
 use super::hinge::Hinge;

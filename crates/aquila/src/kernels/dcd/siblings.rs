@@ -1,4 +1,4 @@
-//! The state of labels that step together: weights, duals and bias.
+//! The state of labels that step together: weights, duals and bias; and the pruning of their weights at the end.
 
 use super::{MOST, Rows};
 use crate::kernels::Isa;
@@ -59,7 +59,7 @@ impl Siblings {
         &self.alpha[row * self.width..(row + 1) * self.width]
     }
 
-    /// For each feature the lanes with a weight of at least this magnitude.
+    /// Pruning: for each feature, the lanes with a weight of at least this magnitude.
     pub fn survivors(&self, isa: Isa, threshold: f32, out: &mut Vec<u32>) {
         out.clear();
         out.resize(self.w.len() / self.width, 0);

@@ -1,4 +1,4 @@
-//! One row's search down the layers.
+//! Beam search: one row's way down the layers of the tree.
 
 use super::merge::{Merging, Slot};
 use super::searcher::{Active, Searcher};
