@@ -1,6 +1,7 @@
 //! What steers a heavy call from outside: threads, cancellation, progress, the memory limit.
 
 use crate::error::{Error, ErrorCode, Result, fail};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -58,6 +59,11 @@ impl std::fmt::Debug for Control {
             .field("seed", &self.seed)
             .finish_non_exhaustive()
     }
+}
+
+thread_local! {
+    /// Whether this thread belongs to the pool of a heavy call.
+    static IN_POOL: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Control {
@@ -148,10 +154,15 @@ impl Control {
         std::thread::available_parallelism().map_or(1, |n| n.get())
     }
 
-    /// Runs `work` inside a pool of its own with [`Control::thread_count`] threads.
+    /// Runs `work` in a pool of [`Control::thread_count`] threads. A heavy call makes one pool, at its public border: what
+    /// it calls, other public functions among it, finds itself in that pool and runs there.
     pub fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        if IN_POOL.get() {
+            return Ok(work());
+        }
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(self.thread_count())
+            .start_handler(|_| IN_POOL.set(true))
             .thread_name(|i| format!("aquila-{i}"))
             .build()
             .map_err(|e| {
@@ -207,6 +218,16 @@ mod tests {
     use crate::error::{Error, ErrorCode};
     use std::sync::atomic::Ordering;
     use std::sync::mpsc;
+    use std::thread;
+
+    #[test]
+    fn a_call_inside_a_call_runs_in_its_pool() {
+        let pool = || (rayon::current_num_threads(), thread::current().id());
+        let nested = || (pool(), Control::with_threads(3).install(pool));
+        let (outer, inner) = Control::with_threads(1).install(nested).unwrap();
+        assert_eq!(inner, Ok(outer));
+        assert_eq!(Control::with_threads(3).install(pool).unwrap().0, 3);
+    }
 
     #[test]
     fn work_apart_gives_what_it_gives_and_panics_as_it_panics() {

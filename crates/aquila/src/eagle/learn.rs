@@ -107,26 +107,28 @@ pub fn learn(
     let likeness = if how.method == GroupMethod::Refine { likeness(x, groups, control)? } else { 0.0 };
     let forecast_bytes = forecast::check_learning((x, groups, bags), likeness, all, control)?;
     let control = &control.subrun();
-    let (y, params) = match how.method {
-        GroupMethod::Union => (union_of(groups, bags, control)?, params.clone()),
-        GroupMethod::Eagle => {
-            let assigned = assign(x, groups, bags, &AssignParams::default(), false, control)?;
-            (assigned.y, params.clone())
+    let (model, mut report) = control.install(|| -> Result<_> {
+        let (y, params) = match how.method {
+            GroupMethod::Union => (union_of(groups, bags, control)?, params.clone()),
+            GroupMethod::Eagle => {
+                let assigned = assign(x, groups, bags, &AssignParams::default(), false, control)?;
+                (assigned.y, params.clone())
+            }
+            GroupMethod::Refine => {
+                let refined = refine_alike(x, groups, bags, likeness, &how.refinement(), params, control)?;
+                let y = refined.lesson.weighed(&refined.y);
+                let params = refined.lesson.ranker(params, &y);
+                (y, params)
+            }
+        };
+        let grouped = groups.grouped();
+        if grouped.iter().all(|g| *g) {
+            train(x, &y, &params, inputs, control)
+        } else {
+            let rows: Vec<u32> = (0..x.rows() as u32).filter(|i| grouped[*i as usize]).collect();
+            train(&x.select(&rows), &y.select(&rows), &params, inputs, control)
         }
-        GroupMethod::Refine => {
-            let refined = refine_alike(x, groups, bags, likeness, &how.refinement(), params, control)?;
-            let y = refined.lesson.weighed(&refined.y);
-            let params = refined.lesson.ranker(params, &y);
-            (y, params)
-        }
-    };
-    let grouped = groups.grouped();
-    let (model, mut report) = if grouped.iter().all(|g| *g) {
-        train(x, &y, &params, inputs, control)?
-    } else {
-        let rows: Vec<u32> = (0..x.rows() as u32).filter(|i| grouped[*i as usize]).collect();
-        train(&x.select(&rows), &y.select(&rows), &params, inputs, control)?
-    };
+    })??;
     report.forecast_bytes = forecast_bytes;
     report.total = since.elapsed().as_secs_f64();
     Ok((model, report))

@@ -117,11 +117,12 @@ pub fn refine(
     }
     let likeness = likeness(x, groups, control)?;
     forecast::check_refinement((x, groups, bags), likeness, params, rankers, control)?;
-    let refined = refine_alike(x, groups, bags, likeness, params, rankers, &control.subrun())?;
+    let subrun = &control.subrun();
+    let refined = control.install(|| refine_alike(x, groups, bags, likeness, params, rankers, subrun))??;
     Ok(Refined { seconds: since.elapsed().as_secs_f64(), ..refined })
 }
 
-/// The same where it is known how like the samples of groups are, and that memory suffices.
+/// The same in the pool of a call that knows the likeness of groups and has checked the memory.
 pub(super) fn refine_alike(
     x: &Features,
     groups: &Groups,
@@ -134,11 +135,8 @@ pub(super) fn refine_alike(
     let since = Instant::now();
     let x = x.as_csr();
     let rows = TrainRows::new(&x, true);
-    let (pairs, rates) = control.install(|| -> Result<_> {
-        let pairs = Candidates::new(groups, bags, control)?;
-        let rates = Rates::new(groups, bags, &pairs, control)?;
-        Ok((pairs, rates))
-    })??;
+    let pairs = Candidates::new(groups, bags, control)?;
+    let rates = Rates::new(groups, bags, &pairs, control)?;
     let unity = unity(likeness, groups);
     let lesson = Lesson::new(params.threshold, unity);
 
@@ -157,10 +155,10 @@ pub(super) fn refine_alike(
         work.tell(step, steps);
     };
 
-    let cooccurrence = control.install(|| Cooccurrence::new(&pairs, groups, control))??;
-    let mut posterior = control.install(|| Posterior::new(&pairs, &rates))?;
+    let cooccurrence = Cooccurrence::new(&pairs, groups, control)?;
+    let mut posterior = Posterior::new(&pairs, &rates);
 
-    let decoys = control.install(|| decoys(&pairs, control))??;
+    let decoys = decoys(&pairs, control)?;
     let parted = Folds::new(groups, folds, 0, control);
     let asked = [pairs.lists(), (decoys.indptr(), decoys.indices())];
     let [mut first, false_scores] = work.scores(Teacher::Bags, &parted, asked, &mut tell)?;
@@ -171,23 +169,20 @@ pub(super) fn refine_alike(
         decoys: &decoys,
         false_scores: &false_scores,
     };
-    let deserved = control.install(|| separation(&pairs, &rates, &compared, control))??.unwrap_or(1.0);
+    let deserved = separation(&pairs, &rates, &compared, control)?.unwrap_or(1.0);
     // A score that deserves less than the posterior's 1 gets no more; and rounds would learn its errors.
     let rounds = if deserved < 1.0 { 0 } else { params.rounds };
     if rounds < params.rounds {
         work.tell(steps, steps);
     }
     let trust = deserved.clamp(LEAST_TRUST, 1.0) as f32;
-    control.install(|| {
-        work.standard(&mut first)?;
-        first.par_iter_mut().for_each(|z| *z *= trust);
-        Ok(())
-    })??;
+    work.standard(&mut first)?;
+    first.par_iter_mut().for_each(|z| *z *= trust);
     work.believe(&mut posterior, &cooccurrence, &first)?;
     let mut later = Vec::new();
     let mut weight = 0.0;
     for round in 1..=rounds {
-        let y = control.install(|| pairs.choose(posterior.likely(), lesson.threshold, control))??;
+        let y = pairs.choose(posterior.likely(), lesson.threshold, control)?;
         let y = lesson.weighed(&y);
         if round == 1 {
             weight = ROUNDS * certainty(&y);
@@ -195,13 +190,13 @@ pub(super) fn refine_alike(
         let parted = Folds::new(groups, folds, u64::from(round), control);
         let asked = [pairs.lists()];
         let [mut found] = work.scores(Teacher::Samples(&y, lesson), &parted, asked, &mut tell)?;
-        control.install(|| work.standard(&mut found))??;
+        work.standard(&mut found)?;
         later.resize(found.len(), 0f32);
         later.iter_mut().zip(&found).for_each(|(mean, s)| *mean += (s - *mean) / round as f32);
         let evidence: Vec<f32> = first.iter().zip(&later).map(|(z, s)| z + weight * s).collect();
         work.believe(&mut posterior, &cooccurrence, &evidence)?;
     }
-    let y = control.install(|| pairs.choose(posterior.likely(), lesson.threshold, control))??;
+    let y = pairs.choose(posterior.likely(), lesson.threshold, control)?;
     Ok(Refined { y, likeness, threshold: lesson.threshold, lesson, seconds: since.elapsed().as_secs_f64() })
 }
 
@@ -266,7 +261,7 @@ impl Work<'_> {
                 params.model.normalize = true;
                 let rosters = self.groups.rosters();
                 let means = Pifa::new(self.x, self.rows.values(), &rosters);
-                let means = self.control.install(|| means.all(Cut::NONE, self.control))??;
+                let means = means.all(Cut::NONE, self.control)?;
                 (Cow::Owned(Csr::from(means)), self.bags, of_group, params)
             }
             Teacher::Samples(y, lesson) => {
@@ -298,13 +293,11 @@ impl Work<'_> {
         cooccurrence: &Cooccurrence<'_>,
         evidence: &[f32],
     ) -> Result<()> {
-        self.control.install(|| {
-            let alone = posterior.update_coarsely(evidence, self.control)?;
-            let mut joined = cooccurrence.evidence(alone, self.control)?;
-            self.standard(&mut joined)?;
-            joined.par_iter_mut().zip(evidence).for_each(|(said, own)| *said = own + COOCCURRENCE * *said);
-            posterior.update(&joined, self.control)
-        })?
+        let alone = posterior.update_coarsely(evidence, self.control)?;
+        let mut joined = cooccurrence.evidence(alone, self.control)?;
+        self.standard(&mut joined)?;
+        joined.par_iter_mut().zip(evidence).for_each(|(said, own)| *said = own + COOCCURRENCE * *said);
+        posterior.update(&joined, self.control)
     }
 
     /// The labels' tree, the same for the rankers of all folds; a flat one if labels are few. It is made of rows cut as label
@@ -313,13 +306,11 @@ impl Work<'_> {
         if y.cols() <= FLAT as usize {
             return LabelTree::flat(y.cols());
         }
-        self.control.install(|| {
-            let cut = Cut { most: MEAN_ENTRIES, mass: params.tree.vector_mass };
-            let short = (params.tree.vector_cut != VectorCut::Never).then(|| given(x, cut, self.control));
-            let short = short.transpose()?;
-            let rows = TrainRows::new(short.as_ref().unwrap_or(x), params.model.normalize);
-            label_tree(&rows, y, params, self.control)
-        })?
+        let cut = Cut { most: MEAN_ENTRIES, mass: params.tree.vector_mass };
+        let short = (params.tree.vector_cut != VectorCut::Never).then(|| given(x, cut, self.control));
+        let short = short.transpose()?;
+        let rows = TrainRows::new(short.as_ref().unwrap_or(x), params.model.normalize);
+        label_tree(&rows, y, params, self.control)
     }
 
     /// Learns these rows, if they have labels.

@@ -57,13 +57,16 @@ impl Groups {
         let depth = depth.min(x.rows().next_power_of_two().trailing_zeros());
         forecast::check_clusters(x, depth, control)?;
         control.check()?;
-        let points = Points::new(control.install(|| LabelVectors::of_rows(x, control))??);
-        let mut known = vec![false; x.rows()];
-        points.labels.iter().for_each(|i| known[*i as usize] = true);
-        let empty: Vec<u32> = (0..x.rows() as u32).filter(|i| !known[*i as usize]).collect();
         let how = Bisection { spherical: true, iterations: 20, sample: 20_000 };
-        let mut lists = vec![Vec::new(); 1 << depth];
-        control.install(|| crate::tree::halves(points, how, 1, &mut lists, control))??;
+        let (mut lists, empty) = control.install(|| -> Result<_> {
+            let points = Points::new(LabelVectors::of_rows(x, control)?);
+            let mut known = vec![false; x.rows()];
+            points.labels.iter().for_each(|i| known[*i as usize] = true);
+            let empty: Vec<u32> = (0..x.rows() as u32).filter(|i| !known[*i as usize]).collect();
+            let mut lists = vec![Vec::new(); 1 << depth];
+            crate::tree::halves(points, how, 1, &mut lists, control)?;
+            Ok((lists, empty))
+        })??;
         let mut shortest: BinaryHeap<_> =
             lists.iter().enumerate().map(|(j, l)| std::cmp::Reverse((l.len(), j))).collect();
         for i in empty {

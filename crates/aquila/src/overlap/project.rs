@@ -26,14 +26,14 @@ fn each_label<T: Send>(
     control: &Control,
     pick: impl Fn(u32, &mut Vec<Wish>) -> T + Sync,
 ) -> Result<Vec<T>> {
-    let parts: Vec<Vec<T>> = (0..rows.rows().div_ceil(LABELS_OF_PART))
-        .into_par_iter()
-        .map_init(Counter::default, |counter, part| {
-            control.check()?;
-            let labels = part * LABELS_OF_PART..((part + 1) * LABELS_OF_PART).min(rows.rows());
-            Ok(labels.map(|l| pick(l as u32, counter.wishes(rows, reached, l as u32))).collect())
-        })
-        .collect::<Result<_>>()?;
+    let of_part = |counter: &mut Counter, part: usize| {
+        control.check()?;
+        let labels = part * LABELS_OF_PART..((part + 1) * LABELS_OF_PART).min(rows.rows());
+        Ok(labels.map(|l| pick(l as u32, counter.wishes(rows, reached, l as u32))).collect())
+    };
+    let parts = (0..rows.rows().div_ceil(LABELS_OF_PART)).into_par_iter();
+    let parts: Vec<Vec<T>> =
+        control.install(|| parts.map_init(Counter::default, of_part).collect::<Result<_>>())??;
     Ok(parts.into_iter().flatten().collect())
 }
 

@@ -56,7 +56,11 @@ const RUN: usize = 64;
 
 impl Bisection {
     /// The rows of each half, the left one of `⌊n/2⌋` rows, in the order of their places.
-    pub fn split(&self, points: &Points, mut rng: Rng, control: &Control) -> Result<(Vec<u32>, Vec<u32>)> {
+    pub fn split(&self, points: &Points, rng: Rng, control: &Control) -> Result<(Vec<u32>, Vec<u32>)> {
+        control.install(|| self.halves(points, rng, control))?
+    }
+
+    fn halves(&self, points: &Points, mut rng: Rng, control: &Control) -> Result<(Vec<u32>, Vec<u32>)> {
         let n = points.len();
         let most = if self.sample > 1 { n.min(self.sample) } else { n };
         let mut chosen: Vec<u32> = (0..n as u32).collect();

@@ -52,15 +52,15 @@ pub fn build(vectors: impl Into<LabelVectors>, shape: &Shape, control: &Control)
     if points.len() <= shape.max_leaf {
         return layers(labels, Nested::Labels([points.labels, empty].concat()));
     }
-    let mut root = match shape.split {
+    let mut root = control.install(|| match shape.split {
         Split::Balanced(bisection) => {
             let depth = (points.len().div_ceil(shape.max_leaf)).next_power_of_two().trailing_zeros();
             let mut leaves = vec![Vec::new(); 1 << depth];
             halves(points, bisection, 1, &mut leaves, control)?;
-            regroup(leaves, shape.arity)
+            Ok(regroup(leaves, shape.arity))
         }
-        Split::Kary(clustering) => clusters(points, clustering, shape, &[control.seed], control)?,
-    };
+        Split::Kary(clustering) => clusters(points, clustering, shape, &[control.seed], control),
+    })??;
     if !empty.is_empty()
         && let Nested::Nodes(children) = &mut root
     {

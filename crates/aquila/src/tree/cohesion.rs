@@ -38,10 +38,12 @@ pub fn whole_is_better(pifa: &Pifa<'_>, cut: Cut, how: Bisection, control: &Cont
     Rng::new(&[control.seed, STREAM]).shuffle(&mut labels);
     labels.truncate(SAMPLE);
     labels.sort_unstable();
-    let whole = pifa.some(&labels, Cut::NONE, control)?;
-    let torn = |vectors| torn(pifa.labels_rows, &labels, vectors, how, control);
-    let (by_cut, by_whole) = rayon::join(|| torn(whole.cut(cut, control)?), || torn(whole.clone()));
-    Ok(by_whole? as f64 <= CLEARLY * by_cut? as f64)
+    control.install(|| {
+        let whole = pifa.some(&labels, Cut::NONE, control)?;
+        let torn = |vectors| torn(pifa.labels_rows, &labels, vectors, how, control);
+        let (by_cut, by_whole) = rayon::join(|| torn(whole.cut(cut, control)?), || torn(whole.clone()));
+        Ok(by_whole? as f64 <= CLEARLY * by_cut? as f64)
+    })?
 }
 
 /// Over all rows: how many labels lie on the side of a split with fewer of the row's.

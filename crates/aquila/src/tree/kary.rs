@@ -33,7 +33,11 @@ pub struct Clustering {
 
 impl Clustering {
     /// The rows of each cluster, none of them empty, at least two where there are two rows.
-    pub fn split(&self, points: &Points, mut rng: Rng, control: &Control) -> Result<Vec<Vec<u32>>> {
+    pub fn split(&self, points: &Points, rng: Rng, control: &Control) -> Result<Vec<Vec<u32>>> {
+        control.install(|| self.clusters(points, rng, control))?
+    }
+
+    fn clusters(&self, points: &Points, mut rng: Rng, control: &Control) -> Result<Vec<Vec<u32>>> {
         let (n, k) = (points.len(), self.k.min(points.len()));
         let mut seeds: Vec<u32> = (0..n as u32).collect();
         for i in 0..k {

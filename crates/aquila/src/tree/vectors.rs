@@ -72,12 +72,12 @@ impl<'a> Pifa<'a> {
 
     /// The vectors of all labels.
     pub fn all(&self, cut: Cut, control: &Control) -> Result<LabelVectors> {
-        self.of(self.labels_rows.rows(), |label| label, cut, control)
+        control.install(|| self.of(self.labels_rows.rows(), |label| label, cut, control))?
     }
 
     /// The vectors of these labels alone.
     pub fn some(&self, labels: &[u32], cut: Cut, control: &Control) -> Result<LabelVectors> {
-        self.of(labels.len(), |at| labels[at] as usize, cut, control)
+        control.install(|| self.of(labels.len(), |at| labels[at] as usize, cut, control))?
     }
 
     fn of(
@@ -200,7 +200,7 @@ pub fn given(vectors: &Csr, cut: Cut, control: &Control) -> Result<Csr> {
         sum.drain(cut, &mut out);
     }
     control.check()?;
-    stitch(vec![Ok(out)], vectors.rows(), vectors.cols()).map(|made| made.0)
+    control.install(|| stitch(vec![Ok(out)], vectors.rows(), vectors.cols()).map(|made| made.0))?
 }
 
 #[derive(Default)]
