@@ -1,6 +1,6 @@
 import { Csr, type CsrInput, Dense, Features, LabelTree, Ranked } from 'aquila-xmc'
 import { describe, expect, it } from 'vitest'
-import { expectError, matrix } from './helpers.js'
+import { expectError, learned, matrix, random } from './helpers.js'
 
 const good = (): CsrInput => ({
   rows: 2,
@@ -105,6 +105,228 @@ describe('Csr.from', () => {
   it('refuses no object at all', async () => {
     for (const value of [undefined, null, 3, 'x', []])
       await expectError(() => Csr.from(value as never), 'INVALID_ARGUMENT')
+  })
+})
+
+describe('Csr.fromRows', () => {
+  it('takes each form of a row, in plain and in typed arrays, and empty rows', () => {
+    const forms = [
+      { indices: [0, 3], values: [1, 0.5] },
+      { indices: new Uint32Array([0, 3]), values: new Float32Array([1, 0.5]) },
+      { indices: new Int8Array([0, 3]), values: new Float64Array([1, 0.5]) },
+      [
+        [0, 1],
+        [3, 0.5],
+      ],
+      new Map([
+        [0, 1],
+        [3, 0.5],
+      ]),
+    ]
+    const empty = [[], new Map<number, number>(), { indices: [], values: [] }]
+    const x = Csr.fromRows([...forms, ...empty], 4)
+    expect([x.rows, x.cols, x.nnz]).toEqual([8, 4, 10])
+    for (let i = 0; i < forms.length; i++)
+      expect(x.row(i)).toEqual({ indices: new Uint32Array([0, 3]), values: new Float32Array([1, 0.5]) })
+    for (let i = forms.length; i < 8; i++) expect(x.row(i).indices.length).toBe(0)
+    expect([Csr.fromRows([], 4).rows, Csr.fromRows([[]], 0).cols]).toEqual([0, 0])
+  })
+
+  it('sorts entries and sums duplicates', () => {
+    const x = Csr.fromRows(
+      [
+        [
+          [3, 1],
+          [0, 2],
+          [3, 0.5],
+        ],
+        { indices: [2, 1, 2], values: [1, 1, -1] },
+      ],
+      4,
+    )
+    expect(x.row(0)).toEqual({ indices: new Uint32Array([0, 3]), values: new Float32Array([2, 1.5]) })
+    expect(x.row(1)).toEqual({ indices: new Uint32Array([1, 2]), values: new Float32Array([1, 0]) })
+  })
+
+  it('agrees with Csr.from on random rows', () => {
+    const next = random(9)
+    const rows = Array.from({ length: 200 }, () =>
+      Array.from({ length: Math.floor(next() * 8) }, () => [Math.floor(next() * 20), next() - 0.5]),
+    )
+    const flat = rows.flat() as [number, number][]
+    let end = 0
+    const expected = Csr.from({
+      rows: 200,
+      cols: 20,
+      indptr: Uint32Array.from([0, ...rows.map((row) => (end += row.length))]),
+      indices: Uint32Array.from(flat, ([id]) => id),
+      values: Float32Array.from(flat, ([, value]) => value),
+      unsorted: true,
+    })
+    expect(Csr.fromRows(rows, 20).toArrays()).toEqual(expected.toArrays())
+  })
+
+  const bad: [string, unknown, Parameters<typeof expectError>[1], RegExp][] = [
+    [
+      'NaN',
+      [
+        [0, 1],
+        [2, Number.NaN],
+      ],
+      'NOT_FINITE',
+      /^row 1, entry 1: the value of id 2 is NaN: /,
+    ],
+    ['infinity', new Map([[2, -Infinity]]), 'NOT_FINITE', /^row 1, entry 0: the value of id 2 is -Infinity/],
+    [
+      'a value too large',
+      { indices: [1], values: [1e300] },
+      'NOT_FINITE',
+      /^row 1, entry 0: .* 1e\+300, too large/,
+    ],
+    [
+      'an id of -1',
+      [
+        [0, 1],
+        [-1, 1],
+      ],
+      'INDEX_OUT_OF_RANGE',
+      /^row 1, entry 1: the id -1 is negative/,
+    ],
+    [
+      'an id of -1 in typed arrays',
+      { indices: new Int32Array([0, -1]), values: new Float32Array(2) },
+      'INDEX_OUT_OF_RANGE',
+      /^row 1, entry 1: the id -1 is negative/,
+    ],
+    [
+      'a fractional id',
+      new Map([
+        [0, 1],
+        [1.5, 1],
+      ]),
+      'INDEX_OUT_OF_RANGE',
+      /^row 1, entry 1: the id 1\.5 is not an integer$/,
+    ],
+    [
+      'an id of NaN',
+      [[Number.NaN, 1]],
+      'INDEX_OUT_OF_RANGE',
+      /^row 1, entry 0: the id NaN is not an integer$/,
+    ],
+    [
+      'an id beyond the columns',
+      [[4, 1]],
+      'INDEX_OUT_OF_RANGE',
+      /^row 1, entry 0: the id 4 is not below the number of columns, 4$/,
+    ],
+    [
+      'a text for an id',
+      [['a', 1]],
+      'INVALID_ARGUMENT',
+      /a number for the id of row 1, entry 0 but received "a"/,
+    ],
+    [
+      'no value',
+      [[1, undefined]],
+      'INVALID_ARGUMENT',
+      /a number for the value of row 1, entry 0 but received undefined/,
+    ],
+    [
+      'big integers',
+      { indices: new BigInt64Array(1), values: [1] },
+      'INVALID_ARGUMENT',
+      /a number for the id of row 1, entry 0/,
+    ],
+    [
+      'ids without values',
+      [0, 3],
+      'INVALID_ARGUMENT',
+      /a pair \[id, value\] for row 1, entry 0 but received 0 of type number/,
+    ],
+    ['a pair of three', [[1, 2, 3]], 'INVALID_ARGUMENT', /a pair \[id, value\] for row 1, entry 0/],
+    [
+      'a hole',
+      new Array(1),
+      'INVALID_ARGUMENT',
+      /a pair \[id, value\] for row 1, entry 0 but received undefined/,
+    ],
+    [
+      'different lengths',
+      { indices: [1, 2], values: [1] },
+      'SHAPE_MISMATCH',
+      /row 1 has 2 indices but 1 values/,
+    ],
+    [
+      'no values',
+      { indices: [1] },
+      'INVALID_ARGUMENT',
+      /an array for the values of row 1 but received undefined/,
+    ],
+    ['a set', new Set([1]), 'INVALID_ARGUMENT', /a Map for row 1 but received Set/],
+    ['nothing', undefined, 'INVALID_ARGUMENT', /a Map for row 1 but received undefined/],
+  ]
+  it.each(bad)('refuses %s by row and entry', async (_, row, code, message) => {
+    await expectError(() => Csr.fromRows([[[0, 1]], row as never], 4), code, message)
+  })
+
+  it('refuses sums that are not finite, other rows and other columns', async () => {
+    const large = [
+      [
+        [1, 3e38],
+        [1, 3e38],
+      ],
+    ]
+    await expectError(() => Csr.fromRows(large, 4), 'NOT_FINITE', /row 0: the value of column 1 is inf/)
+    for (const rows of [undefined, null, 'x', 3, new Map(), { length: 0 }])
+      await expectError(() => Csr.fromRows(rows as never, 4), 'INVALID_ARGUMENT', /an array of rows for rows/)
+    await expectError(
+      () => Csr.fromRows(new Array(1), 4),
+      'INVALID_ARGUMENT',
+      /for row 0 but received undefined/,
+    )
+    for (const cols of [undefined, -1, 1.5, 2 ** 32, '4'])
+      await expectError(() => Csr.fromRows([], cols as never), 'INVALID_ARGUMENT', /for cols but received/)
+  })
+
+  it('refuses rows that change while they are read', async () => {
+    let asked = 0
+    const row = {
+      get indices() {
+        return asked++ === 0 ? [0, 1] : [0]
+      },
+      values: [1, 1],
+    }
+    await expectError(() => Csr.fromRows([row], 4), 'INVALID_ARGUMENT', /row 0/)
+  })
+
+  it('packs a million short rows within seconds', () => {
+    const rows = Array.from({ length: 1_000_000 }, (_, i) => [
+      [i % 1000, 1],
+      [(i + 7) % 1000, 1],
+    ])
+    const since = performance.now()
+    expect(Csr.fromRows(rows, 1000).nnz).toBe(2_000_000)
+    expect(performance.now() - since).toBeLessThan(5_000)
+  })
+})
+
+describe('an id of -1 in a Uint32Array', () => {
+  const wrapped = new Uint32Array([-1])
+  const one = new Float32Array([1])
+  const input = { rows: 1, cols: 4, indptr: new Uint32Array([0, 1]), indices: wrapped, values: one }
+
+  it('is named as such', async () => {
+    const { model } = await learned()
+    const named = /4294967295 \(-1 stored in a Uint32Array: was a name not found\?\) is not below/
+    for (const use of [
+      () => Csr.from(input),
+      () => Csr.fromRows([{ indices: wrapped, values: one }], 4),
+      () => model.predictOne({ indices: wrapped, values: one }),
+      () => model.searcher().search(wrapped, one),
+      () => model.searcher({ allowed: wrapped }),
+      () => model.meanings({ labels: wrapped }),
+    ])
+      await expectError(use, 'INDEX_OUT_OF_RANGE', named)
   })
 })
 

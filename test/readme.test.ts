@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeNpz } from 'aquila-xmc'
-import { expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { cli, folder, problem, root, start } from './helpers.js'
 
 const dir = folder()
@@ -13,14 +13,39 @@ function blocks(marker: string): string[] {
   return [...part.matchAll(/^```\w+\n([\s\S]*?)^```$/gm)].map(([, code]) => code as string)
 }
 
-it('runs the example as a user would, and prints what it says', async () => {
+describe('the example', () => {
   const [code = '', output = ''] = blocks('example')
-  expect(code.split('\n').filter((line) => line !== '').length).toBeLessThanOrEqual(20)
-  mkdirSync(join(dir, 'node_modules'))
-  symlinkSync(root, join(dir, 'node_modules/aquila-xmc'), 'junction')
-  writeFileSync(join(dir, 'example.mjs'), code)
-  const ended = await start([join(dir, 'example.mjs')], { cwd: dir }).ended
-  expect(ended).toMatchObject({ code: 0, stderr: '', stdout: output })
+  const run = (text: string) => {
+    writeFileSync(join(dir, 'example.mjs'), text)
+    return start([join(dir, 'example.mjs')], { cwd: dir }).ended
+  }
+  beforeAll(() => {
+    mkdirSync(join(dir, 'node_modules'))
+    symlinkSync(root, join(dir, 'node_modules/aquila-xmc'), 'junction')
+  })
+
+  it('runs as a user would run it, and prints what it says', async () => {
+    expect(code.split('\n').filter((line) => line !== '').length).toBeLessThanOrEqual(20)
+    expect(await run(code)).toMatchObject({ code: 0, stderr: '', stdout: output })
+  })
+
+  it.each([
+    ['a repeated word', 'loaf yeast', 'loaf loaf', ''],
+    ['words in another order', 'loaf yeast', 'yeast loaf', ''],
+    ['an unknown word', 'loaf yeast', 'loaf butter', 'skipped: butter\n'],
+    ['a text of unknown words alone', 'loaf yeast', 'butter jam', 'skipped: butter\nskipped: jam\n'],
+    ['a repeated label', 'bread soup', 'soup bread soup', ''],
+    ['an unknown label', 'bread soup', 'bread salad', 'skipped: salad\n'],
+    ['a query in another order', 'yeast yeast goal', 'goal loaf yeast yeast', ''],
+    ['a query with an unknown word', 'yeast yeast goal', 'goal tennis', 'skipped: tennis\n'],
+  ])('still runs after an edit: %s', async (_, from, to, before) => {
+    const edited = code.replace(`'${from}'`, `'${to}'`)
+    expect(edited).not.toBe(code)
+    const ended = await run(edited)
+    expect(ended).toMatchObject({ code: 0, stderr: '' })
+    expect(ended.stdout).toMatch(/^(?:skipped: [a-z]+\n)*(?:(?:bread|soup|football) \d\.\d\d\n){2}$/)
+    expect(ended.stdout.startsWith(before === '' ? 'skipped' : before)).toBe(before !== '')
+  })
 })
 
 it('runs the commands', async () => {

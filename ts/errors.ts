@@ -77,6 +77,13 @@ export function expected(what: string, name: string, value: unknown): AquilaErro
   return new AquilaError('INVALID_ARGUMENT', message)
 }
 
+/** The largest id is what `indexOf` returns for a name it does not find, stored in a typed array without a sign. */
+export const nameWrapped = (message: string) =>
+  message.replace(
+    /\b4294967295(?=(?: at rank \d+)? is not below)/,
+    '4294967295 (-1 stored in a Uint32Array: was a name not found?)',
+  )
+
 /**
  * The native library's error as an {@link AquilaError}. Native errors of a promise have no JavaScript stack:
  * `trace` brings the one of the call.
@@ -86,7 +93,7 @@ export function translate(error: unknown, trace?: { stack?: string }): unknown {
   const code = (error as Error & { code?: string }).code
   // Node-API's own codes ("InvalidArg", "GenericFailure") are not in capitals: the facade let something through.
   const known = code !== undefined && /^[A-Z_]+$/.test(code)
-  const made = new AquilaError(known ? (code as ErrorCode) : 'INTERNAL', error.message)
+  const made = new AquilaError(known ? (code as ErrorCode) : 'INTERNAL', nameWrapped(error.message))
   if (!known) made.cause = error
   const stack = trace?.stack ?? error.stack
   const frames = stack?.slice(stack.indexOf('\n    at '))

@@ -48,6 +48,7 @@ export {
 } from './metrics.js'
 export type { CallOptions, OptionValue, Progress } from './options.js'
 export { Ranked, type RankedRow } from './ranked.js'
+export type { RowInput } from './rows.js'
 export * as runtime from './runtime.js'
 export type { Searcher } from './searcher.js'
 export { LabelTree } from './tree.js'

@@ -4,6 +4,7 @@ import { AquilaError, attempt, expected } from './errors.js'
 import type { DenseMatrix, Matrix } from './native/binding.cjs'
 import { native } from './native.js'
 import { flag, integer, only, optionsOf } from './options.js'
+import { pack, type RowInput } from './rows.js'
 import { SEAL, sealed } from './sealed.js'
 
 const MOST = 2 ** 32 - 1
@@ -83,7 +84,7 @@ export class Csr {
   readonly native: Matrix
 
   private constructor(seal: typeof SEAL, matrix: Matrix) {
-    sealed(seal, 'Csr', 'Csr.from, or readNpz and the other readers')
+    sealed(seal, 'Csr', 'Csr.from or Csr.fromRows, or readNpz and the other readers')
     this.native = matrix
   }
 
@@ -109,6 +110,29 @@ export class Csr {
     return new Csr(
       SEAL,
       attempt(() => native.Matrix.fromArrays(rows, cols, indptr, indices, values, unsorted)),
+    )
+  }
+
+  /**
+   * Makes a matrix of rows as JavaScript has them: each `{ indices, values }`, a list of pairs `[id, value]`, or a `Map`
+   * from ids to values. Entries may come in any order: they are sorted, and the values of an id that stands in a row
+   * several times are summed. It works on the calling thread; larger data is better read from files.
+   *
+   * @param rows - The rows; one without entries is all zeros.
+   * @param cols - Number of columns: ids run from 0 to `cols - 1`.
+   *
+   * @example
+   * ```ts
+   * const counts = Csr.fromRows([[[3, 1], [0, 1], [3, 1]], new Map([[1, 0.5]]), []], 4)
+   * console.log(counts.row(0)) // indices 0 and 3, values 1 and 2
+   * ```
+   */
+  static fromRows(rows: readonly RowInput[], cols: number): Csr {
+    const width = integer(cols ?? null, 'cols', 0, MOST, 0)
+    const { indptr, indices, values } = pack(rows, width)
+    return new Csr(
+      SEAL,
+      attempt(() => native.Matrix.fromArrays(indptr.length - 1, width, indptr, indices, values, true)),
     )
   }
 
