@@ -41,9 +41,28 @@ const weighed = ['evaluate', '--pred', y, '--y', y, '--train-y', y]
 const refine = ['refine', '--x', x, ...grouped, '--out', no]
 
 const bad: [string, string[], RegExp][] = [
-  ['an unknown verb', ['trian'], /unknown command 'trian'/],
-  ['help of an unknown verb', ['help', 'foo'], /^aquila: unknown command 'foo'$/],
-  ['an unknown verb asked for help', ['foo', '--help'], /^aquila: unknown command 'foo'$/],
+  [
+    'an unknown verb',
+    ['trian'],
+    /^aquila: unknown command 'trian' \(did you mean train\?\): expected one of train, .*, bench, help$/i,
+  ],
+  [
+    'help of an unknown verb',
+    ['help', 'foo'],
+    /^aquila: unknown command 'foo': expected one of train, predict, /,
+  ],
+  [
+    'an unknown verb asked for help',
+    ['foo', '--help'],
+    /^aquila: unknown command 'foo': expected one of train, /,
+  ],
+  [
+    'rows twice',
+    ['train', '--x', x, '--x', x, '--y', y, '--out', no],
+    /Expected --x once but received it twice/,
+  ],
+  ['an option twice, once with =', [...train, '--seed', '1', '--seed=1'], /Expected --seed once/],
+  ['k of predictions twice', [...predict, '--k', '3', '--k', '3'], /Expected --k once/],
   ['an unknown option', [...train, '--xx', '1'], /unknown option '--xx'/],
   ['a missing option', ['train', '--x', x, '--y', y], /--out/],
   ['no rows', ['train', '--y', y, '--out', no], /--x, --xmc or --dense/],
@@ -71,7 +90,11 @@ const bad: [string, string[], RegExp][] = [
   ['a wrong pair', [...train, '--set', 'tree'], /key=value/],
   ['a wrong number', [...train, '--threads', 'two'], /integer/],
   ['wrong bytes', [...train, '--memory-limit', '2X'], /bytes/],
-  ['too little memory', [...train, '--memory-limit', '1k'], /forecast/],
+  [
+    'too little memory',
+    [...train, '--memory-limit', '20k'],
+    /forecast to need [\d.]+ kB, more than the limit of 20 KiB \(20\.4 kB\)/,
+  ],
   [
     'too little memory for groups',
     [...group.map((word) => word.replace('random:2', 'kmeans:2')), '--memory-limit', '1k'],
@@ -273,6 +296,27 @@ it.each(bad)('%s is one clear line', async (_, args, message) => {
   expect(said[0]).toMatch(/^aquila: /)
   expect(said[0]).toMatch(message)
   expect(existsSync(no)).toBe(false)
+})
+
+it('is one JSON object on standard output too, for those who ask for JSON', async () => {
+  const cases: [string[], string, RegExp][] = [
+    [[...train, '--set', 'tree.maxLeaf=zero'], 'INVALID_ARGUMENT', /an integer from 1/],
+    [[...train, '--set', 'tree.maxLef=3'], 'UNKNOWN_OPTION', /did you mean/],
+    [[...train, '--xx', '1'], 'UNKNOWN_OPTION', /--xx/],
+    [['train', '--x', x], 'INVALID_ARGUMENT', /--out/],
+    [['trian'], 'INVALID_ARGUMENT', /unknown command 'trian' .*expected one of/i],
+    [[...predict.with(4, place('none.npz'))], 'IO', /none\.npz/],
+    [['inspect', x], 'BAD_MODEL', /X\.npz/],
+    [[...train, '--memory-limit', '1k'], 'MEMORY_LIMIT', /forecast/],
+    [[...train, '--metadata', place('broken.json')], 'PARSE', /broken\.json/],
+  ]
+  for (const [args, code, message] of cases) {
+    const ended = await cli(...args, '--json')
+    const { error, ...rest } = JSON.parse(ended.stdout)
+    expect([ended.code, rest, Object.keys(error), error.code]).toEqual([1, {}, ['code', 'message'], code])
+    expect(error.message).toMatch(message)
+    expect(ended.stderr).toBe(`aquila: ${error.message}\n`)
+  }
 })
 
 // What they read is not there: found out before it is looked for.

@@ -1,6 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { readNpz, XLinear } from 'aquila-xmc'
 import { describe, expect, it } from 'vitest'
+import { fitting, progress } from '../dist/cli/common.js'
 import { json, workplace } from './cli-helpers.js'
 import { cli } from './helpers.js'
 
@@ -99,7 +100,10 @@ describe('the whole way', () => {
   it('speaks to people too', async () => {
     const trained = await cli('train', '--x', x, '--y', y, '--out', place('h.aquila'))
     expect(trained.stderr).toMatch(
-      /^600 rows, 140 features, 40 labels\nforecast: [\d.]+ [kM]B of memory at most\n/,
+      /^600 rows, 140 features, 40 labels\nforecast: [\d.]+ [kM]B of memory at most for the engine, beside what Node\.js takes\n/,
+    )
+    expect(trained.stdout).toMatch(
+      /^peak memory +[\d.]+ [MG]B of the whole process, Node\.js included \(forecast for the engine: [\d.]+ [kM]B\)$/m,
     )
     expect(trained.stderr).not.toContain('\r')
     expect(trained.stdout).toMatch(/^model .*h\.aquila/)
@@ -112,6 +116,67 @@ describe('the whole way', () => {
     const { stdout } = await cli('evaluate', '--pred', p, '--y', y, '--k', '3,1,3')
     expect(stdout.match(/^P@\d/gm)).toEqual(['P@3', 'P@1'])
     expect((await cli('bench', '--model', m, '--x', x, '--queries', '5')).stdout).toMatch(/^median/m)
+  })
+})
+
+describe('predictions on standard output', () => {
+  const predict = ['predict', '--model', m, '--x', x, '--k', '3']
+
+  it('are a line of label:score pairs for each row, best first', async () => {
+    const top = await (await XLinear.open(m)).predict(await readNpz(x), { k: 3 })
+    const { code, stdout, stderr } = await cli(...predict)
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/^rows +600\nms per row /)
+    const rows = stdout.trimEnd().split('\n')
+    expect(rows.length).toBe(600)
+    rows.forEach((line, i) => {
+      const pairs = line.split(' ').map((pair) => pair.split(':').map(Number))
+      const { labels, scores } = top.row(i)
+      expect(Uint32Array.from(pairs, ([label]) => label as number)).toEqual(labels)
+      expect(Float32Array.from(pairs, ([, score]) => score as number)).toEqual(scores)
+    })
+    // So it is where the name says so, and no file is made of it.
+    const named = await cli(...predict, '--out', '-')
+    expect([named.code, named.stdout, existsSync('-')]).toEqual([0, stdout, false])
+
+    const { predictions, rows: count } = await json(...predict)
+    const pairs = predictions.map((row: number[][]) => row.map((pair) => pair.join(':')).join(' '))
+    expect([count, pairs.join('\n')]).toEqual([600, stdout.trimEnd().replaceAll(/e-0*/g, 'e-')])
+    expect((await json(...predict, '--out', '-')).predictions).toEqual(predictions)
+  })
+
+  it('have an empty line for a row without labels', async () => {
+    const { code, stdout } = await cli(...predict, '--set', 'floor=2')
+    expect([code, stdout]).toEqual([0, '\n'.repeat(600)])
+    expect((await json(...predict, '--set', 'floor=2')).predictions).toEqual(new Array(600).fill([]))
+  })
+
+  it('are not on it beside a file', async () => {
+    expect('predictions' in (await json(...predict, '--out', p))).toBe(false)
+    expect((await cli(...predict, '--out', p)).stdout).toMatch(/^rows +600\nms per row .*\npredictions /)
+  })
+})
+
+describe('progress', () => {
+  it('is cut to the width of the terminal, for what wraps cannot be written over', () => {
+    expect(fitting('0123456789', 6)).toBe('01234')
+    for (const columns of [undefined, 0, 11, 200]) expect(fitting('0123456789', columns)).toBe('0123456789')
+    const { isTTY, columns, write } = process.stderr
+    let shown = ''
+    try {
+      Object.assign(process.stderr, {
+        isTTY: true,
+        columns: 20,
+        write: (text: string) => {
+          shown += text
+          return true
+        },
+      })
+      progress(false).show?.({ stage: 'layers', done: 1, total: 4, rows: 1, labels: 1, seconds: 1, eta: 7 })
+    } finally {
+      Object.assign(process.stderr, { isTTY, columns, write })
+    }
+    expect(shown).toBe('\r\x1b[Klayers       [#####')
   })
 })
 
@@ -138,6 +203,9 @@ describe('help', () => {
     expect((await cli('predict', '--help')).stdout.match(/\(default: 10\)/g)).toHaveLength(2)
     for (const name of ['tree.maxLeaf=100', 'solver.cp=1', 'group.method=refine', '--memory-limit'])
       expect(train.stdout).toContain(name)
+    expect((await cli('bench', '--help')).stdout).toMatch(
+      /--single +time one query after another; so it is without/,
+    )
     expect((await cli('--version')).stdout.trim()).toBe('0.1.0')
   })
 })

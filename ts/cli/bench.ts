@@ -76,7 +76,10 @@ export function addBench(program: Command): void {
     .description('Time single queries from JavaScript through the public API.')
   heavy(
     searched(verb)
-      .option('--single', 'one query after another; the only kind there is')
+      .option(
+        '--single',
+        'time one query after another; so it is without this option too (batches: predict --repeat)',
+      )
       .option('--queries <n>', 'how many different rows to ask', count(1), 500)
       .option('--rounds <n>', 'how many times to ask each; its best time counts', count(1), 3),
   ).action(bench)

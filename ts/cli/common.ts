@@ -95,7 +95,7 @@ export function heavy(command: Command): Command {
 export function limited(command: Command): Command {
   return command.option(
     '--memory-limit <bytes>',
-    "refuse when the forecast passes this, such as 2G; 0 means no limit (default: the machine's memory)",
+    "refuse when the forecast passes this, such as 500M or 2G in powers of 1024; 0 means no limit (default: the machine's memory)",
     bytes,
   )
 }
@@ -122,13 +122,18 @@ export function peakMemory(): number {
 }
 
 /** Prints the result: as JSON, or as `name  value` lines. */
-export function print(json: boolean, result: Record<string, unknown>, lines: [string, string][]): void {
+export function print(
+  json: boolean,
+  result: Record<string, unknown>,
+  lines: [string, string][],
+  to: NodeJS.WritableStream = process.stdout,
+): void {
   if (json) {
-    process.stdout.write(`${JSON.stringify(result)}\n`)
+    to.write(`${JSON.stringify(result)}\n`)
     return
   }
   const width = Math.max(...lines.map(([name]) => name.length))
-  for (const [name, value] of lines) process.stdout.write(`${name.padEnd(width)}  ${value}\n`)
+  for (const [name, value] of lines) to.write(`${name.padEnd(width)}  ${value}\n`)
 }
 
 function line({ stage, done, total, layer, eta }: Progress): string {
@@ -137,6 +142,11 @@ function line({ stage, done, total, layer, eta }: Progress): string {
   const left = eta === undefined || done >= total ? '' : `  ${Math.ceil(eta)} s left`
   const which = layer === undefined || done >= total ? '' : `  layer ${layer}`
   return `${stage.padEnd(12)} [${bar}] ${(share * 100).toFixed(0).padStart(3)} %${which}${left}`
+}
+
+/** As much of a line as a terminal of so many columns shows in one row: what wraps cannot be written over. */
+export function fitting(text: string, columns: number | undefined): string {
+  return columns ? text.slice(0, Math.max(columns - 1, 0)) : text
 }
 
 /** Shows progress on stderr: the forecast of memory, a bar on a terminal, a line for each finished stage otherwise, nothing with `--json`. */
@@ -148,9 +158,11 @@ export function progress(json: boolean): { show?: (progress: Progress) => void; 
   return {
     show(progress) {
       if (progress.forecastBytes !== undefined) {
-        process.stderr.write(`forecast: ${size(progress.forecastBytes)} of memory at most\n`)
+        process.stderr.write(
+          `forecast: ${size(progress.forecastBytes)} of memory at most for the engine, beside what Node.js takes\n`,
+        )
       } else if (terminal) {
-        process.stderr.write(`\r\x1b[K${line(progress)}`)
+        process.stderr.write(`\r\x1b[K${fitting(line(progress), process.stderr.columns)}`)
         open = true
       } else if (progress.done >= progress.total && progress.stage !== finished) {
         finished = progress.stage
@@ -287,10 +299,35 @@ export function fallback(table: readonly ParameterSpec[], name: string): number 
   return Number(table.find((spec) => spec.name === name)?.default)
 }
 
-/** Ends a failed command: one line that says what went wrong. */
-export function fail(error: unknown): void {
-  const message = error instanceof Error ? error.message : String(error)
+/**
+ * Refuses an option that stands twice on the command line though it has one value: Commander would take the last one
+ * and say nothing. `--set`, whose values are collected, and options of several values may be repeated.
+ */
+export function refuseRepeated(program: Command): void {
+  for (const command of program.commands)
+    for (const option of command.options) {
+      const single =
+        (option.required || option.optional) && !option.variadic && option.parseArg !== assignment
+      if (!single) continue
+      let given = false
+      command.on(`option:${option.name()}`, () => {
+        if (given)
+          throw new AquilaError('INVALID_ARGUMENT', `Expected ${option.long} once but received it twice`)
+        given = true
+      })
+    }
+}
+
+/**
+ * Ends a failed command: one line on stderr that says what went wrong. Who asked for JSON gets code and message in that
+ * form too, on standard output, where the result would have been.
+ */
+export function fail(error: unknown, json = process.argv.includes('--json')): void {
+  const text = error instanceof Error ? error.message : String(error)
+  const message = text.replaceAll(/\s*\n\s*/g, ' ')
   if (process.env.AQUILA_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`)
-  else process.stderr.write(`aquila: ${message.replaceAll(/\s*\n\s*/g, ' ')}\n`)
+  else process.stderr.write(`aquila: ${message}\n`)
+  const code = error instanceof AquilaError ? error.code : 'INTERNAL'
+  if (json) process.stdout.write(`${JSON.stringify({ error: { code, message } })}\n`)
   process.exitCode = interruptedBy ? 128 + constants.signals[interruptedBy] : 1
 }

@@ -197,7 +197,10 @@ async function train(options: Options, command: Command): Promise<void> {
         'seconds',
         `${seconds.total.toFixed(2)} (label vectors ${seconds.labelVectors.toFixed(2)}, tree ${seconds.tree.toFixed(2)}, overlap ${seconds.overlap.toFixed(2)}, layers ${seconds.layers.toFixed(2)}, layout ${seconds.layout.toFixed(2)})`,
       ],
-      ['peak memory', `${size(peakMemoryBytes)} (forecast ${size(forecastBytes)})`],
+      [
+        'peak memory',
+        `${size(peakMemoryBytes)} of the whole process, Node.js included (forecast for the engine: ${size(forecastBytes)})`,
+      ],
     ])
   })
 }

@@ -200,7 +200,8 @@ impl Control {
     }
 }
 
-/// Bytes beside the limit that they pass, as a person reads them: rounded apart, so that near ones do not read alike.
+/// Bytes beside the limit that they pass, as a person reads them: rounded apart, so that near ones do not read alike. A
+/// limit that was set as `20M`, which is a power of 1024, is also named as it was set.
 pub(crate) fn beyond(bytes: u128, limit: u64) -> String {
     let size = |bytes: f64, round: fn(f64) -> f64| {
         let mut units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")].into_iter();
@@ -209,7 +210,19 @@ pub(crate) fn beyond(bytes: u128, limit: u64) -> String {
             None => format!("{bytes} bytes"),
         }
     };
-    format!("{}, more than the limit of {}", size(bytes as f64, f64::ceil), size(limit as f64, f64::floor))
+    let decimal = size(limit as f64, f64::floor);
+    let limit = binary(limit).map_or(decimal.clone(), |binary| format!("{binary} ({decimal})"));
+    format!("{}, more than the limit of {limit}", size(bytes as f64, f64::ceil))
+}
+
+/// Bytes that are a short number in a unit of powers of 1024, such as 1.5 GiB.
+fn binary(bytes: u64) -> Option<String> {
+    let mut units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")].into_iter();
+    let (shift, name) = units.find(|(shift, _)| bytes >> shift > 0)?;
+    let unit = (1u64 << shift) as f64;
+    let short = (bytes as f64 / unit * 100.0).round() / 100.0;
+    // Bytes are whole: such a fraction of a unit need not be.
+    ((short * unit - bytes as f64).abs() < 1.0).then(|| format!("{short} {name}"))
 }
 
 #[cfg(test)]
@@ -264,10 +277,13 @@ mod tests {
     fn sizes_have_fitting_units_and_stay_apart() {
         for (bytes, limit, text) in [
             (1001, 1000, "1.1 kB, more than the limit of 1 kB"),
-            (326_210, 1024, "326.3 kB, more than the limit of 1 kB"),
+            (326_210, 1024, "326.3 kB, more than the limit of 1 KiB (1 kB)"),
+            (30_000_000, 20 << 20, "30 MB, more than the limit of 20 MiB (20.9 MB)"),
+            (3_000_000_000, 2_469_606_195, "3 GB, more than the limit of 2.3 GiB (2.4 GB)"),
+            (3_000_000_000, 2_469_606_200, "3 GB, more than the limit of 2.4 GB"),
             (2_000_000_001, 2_000_000_000, "2.1 GB, more than the limit of 2 GB"),
             (7, 3, "7 bytes, more than the limit of 3 bytes"),
-            (u128::from(u64::MAX), 1 << 30, "18446744.1 TB, more than the limit of 1 GB"),
+            (u128::from(u64::MAX), 1 << 30, "18446744.1 TB, more than the limit of 1 GiB (1 GB)"),
         ] {
             assert_eq!(beyond(bytes, limit), text);
         }

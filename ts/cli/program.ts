@@ -6,7 +6,7 @@ import { AquilaError } from '../errors.js'
 import { versions } from '../runtime.js'
 import { addAssign } from './assign.js'
 import { addBench } from './bench.js'
-import { fail } from './common.js'
+import { fail, refuseRepeated } from './common.js'
 import { addEmbed } from './embed.js'
 import { addEvaluate } from './evaluate.js'
 import { addGroup } from './group.js'
@@ -34,6 +34,15 @@ for (const add of [
 ])
   add(program)
 
+refuseRepeated(program)
+
+/** The error of a verb that does not exist, with those that do. */
+const unknown = (message: string) =>
+  new AquilaError(
+    'INVALID_ARGUMENT',
+    `${message}: expected one of ${program.commands.map((one) => one.name()).join(', ')}`,
+  )
+
 // Commander's own verb answers an unknown one with the whole help.
 program
   .helpCommand(false)
@@ -42,14 +51,14 @@ program
   .description('Print the help of a verb, or this.')
   .action((name?: string) => {
     const verb = name === undefined ? program : program.commands.find((known) => known.name() === name)
-    if (!verb) throw new AquilaError('INVALID_ARGUMENT', `unknown command '${name}'`)
+    if (!verb) throw unknown(`unknown command '${name}'`)
     verb.help()
   })
 
 // Whoever reads what we print may have seen enough, as `head` has: no error of ours.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
-  fail(new Error(`the output cannot be written: ${error.message}`))
+  fail(new AquilaError('IO', `the output cannot be written: ${error.message}`), false)
   process.exit()
 })
 // Nor does work end because nobody listens to how far it has come.
@@ -60,11 +69,18 @@ const given = process.argv.slice(2)
 const [verb = '-'] = given
 const known = verb.startsWith('-') || program.commands.some((one) => one.name() === verb)
 
+/** What Commander refuses, as an error of ours. */
+function misused({ code, message }: CommanderError): AquilaError {
+  const text = message.replace(/^error: /, '')
+  if (code === 'commander.unknownCommand') return unknown(text.replace('\n(Did', ' (did'))
+  return new AquilaError(code === 'commander.unknownOption' ? 'UNKNOWN_OPTION' : 'INVALID_ARGUMENT', text)
+}
+
 try {
   await program.parseAsync(known ? given : [verb], { from: 'user' })
 } catch (error) {
   if (!(error instanceof CommanderError)) fail(error)
   // Asked for or not, help has been printed already.
   else if (error.code.startsWith('commander.help')) process.exitCode = error.exitCode
-  else if (error.exitCode !== 0) fail(new Error(error.message.replace(/^error: /, '')))
+  else if (error.exitCode !== 0) fail(misused(error))
 }
