@@ -10,7 +10,12 @@ if (out === undefined) {
   console.error('usage: node examples/train-from-files.mjs <train.txt[.gz]> <model> [labels.txt]')
   process.exit(2)
 }
-const labelNames = names && readFileSync(names, 'utf8').trimEnd().split('\n')
+const labelNames =
+  names &&
+  readFileSync(names, 'utf8')
+    .replace(/^\uFEFF/, '')
+    .trimEnd()
+    .split(/\r?\n/)
 
 const stop = new AbortController()
 process.once('SIGINT', () => stop.abort(new AquilaError('CANCELLED', 'cancelled')))

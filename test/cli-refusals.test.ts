@@ -28,6 +28,7 @@ beforeAll(async () => {
   await writeNpz(otherY, other.y)
   writeFileSync(place('broken.json'), '{"aquilaTree": 1,')
   writeFileSync(place('empty.txt'), '')
+  writeFileSync(place('twice.txt'), Array.from({ length: 40 }, (_, i) => `name ${i % 37}\n`).join(''))
   writeFileSync(place('words.txt'), '3\napple\n')
   writeFileSync(place('large.txt'), '4294967296\n')
 })
@@ -106,6 +107,11 @@ const bad: [string, string[], RegExp][] = [
   ['names that are not there', [...train, '--labels', place('none.txt')], /^aquila: \S+none\.txt: ENOENT/],
   ['a folder of names', [...train, '--feature-names', dir], /^aquila: \S+: is no regular file$/],
   ['no label names in their file', [...train, '--labels', place('empty.txt')], /0 label names for 40 labels/],
+  [
+    'a label name that stands twice',
+    [...train, '--labels', place('twice.txt')],
+    /twice\.txt:38: the label name "name 0" already stands in line 1: give each label/,
+  ],
   [
     'no feature names in their file',
     [...train, '--feature-names', place('empty.txt')],

@@ -97,6 +97,24 @@ describe('the whole way', () => {
     expect(readFileSync(place('t.aquila'))).toEqual(readFileSync(m))
   })
 
+  it('reads texts that begin with a byte-order mark', async () => {
+    const [names, words] = [40, 140].map((n) => Array.from({ length: n }, (_, i) => `n${i}`)) as string[][]
+    const marked = (name: string, text: string) => writeFileSync(place(name), `\uFEFF${text}`)
+    marked('labels.txt', names?.join('\r\n') ?? '')
+    marked('words.txt', words?.join('\n') ?? '')
+    marked('meta.json', '{ "a": 1 }')
+    marked('marked.json', (await XLinear.open(m)).tree().toJson())
+    marked('allowed.txt', '3\n0\n')
+    const files = ['--labels', 'labels.txt', '--feature-names', 'words.txt', '--metadata', 'meta.json']
+    const placed = files.map((word) => (word.startsWith('-') ? word : place(word)))
+    const out = ['--out', place('b.aquila')]
+    await json('train', '--x', x, '--y', y, ...out, ...placed, '--tree', place('marked.json'))
+    const model = await XLinear.open(place('b.aquila'))
+    expect([model.labelNames, model.featureName(0), model.info.metadata]).toEqual([names, 'n0', { a: 1 }])
+    const asked = ['--model', m, '--x', x, '--allowed', place('allowed.txt')]
+    expect((await json('predict', ...asked)).predictions.length).toBe(600)
+  })
+
   it('speaks to people too', async () => {
     const trained = await cli('train', '--x', x, '--y', y, '--out', place('h.aquila'))
     expect(trained.stderr).toMatch(

@@ -114,11 +114,14 @@ async function onFile<T>(path: string, work: Promise<T>): Promise<T> {
   }
 }
 
-/** The text of a file. What is none is refused: whoever opens a pipe waits for its writer, and no signal ends that. */
+/**
+ * The text of a file, without the byte-order mark that some editors put before it. What is no file is refused: whoever
+ * opens a pipe waits for its writer, and no signal ends that.
+ */
 export async function readText(path: string): Promise<string> {
   const there = await onFile(path, stat(path))
   if (!there.isFile()) throw refuse(path, 'is no regular file')
-  return onFile(path, readFile(path, 'utf8'))
+  return (await onFile(path, readFile(path, 'utf8'))).replace(/^\uFEFF/, '')
 }
 
 /** Makes something of what files hold; what is wrong with that names them. */
@@ -149,6 +152,22 @@ export async function readNames(path: string | undefined): Promise<string[] | un
   const lines = (await readText(path)).split(/\r?\n/)
   if (lines.at(-1) === '') lines.pop()
   return lines
+}
+
+/** Names of labels from a file, one a line, each another: of two alike nobody could tell which label is meant. */
+export async function readLabelNames(path: string | undefined): Promise<string[] | undefined> {
+  const names = await readNames(path)
+  const lines = new Map<string, number>()
+  names?.forEach((name, i) => {
+    const line = lines.get(name)
+    if (line !== undefined)
+      throw new AquilaError(
+        'PARSE',
+        `${path}:${i + 1}: the label name ${JSON.stringify(name)} already stands in line ${line}: give each label a name of its own`,
+      )
+    lines.set(name, i + 1)
+  })
+  return names
 }
 
 /** Numbers of labels from a file, one a line, in any order. */

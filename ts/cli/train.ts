@@ -27,7 +27,7 @@ import {
   readRows,
   size,
 } from './common.js'
-import { checkFiles, isArray, made, readNames, readText } from './files.js'
+import { checkFiles, isArray, made, readLabelNames, readNames, readText } from './files.js'
 
 interface Options extends RowsOptions {
   y?: string
@@ -122,7 +122,7 @@ async function readJson(path: string): Promise<unknown> {
 async function readMore(options: Options, call: CallOptions) {
   const { tree, labelVectors, metadata } = options
   const [labelNames, featureNames] = await Promise.all([
-    readNames(options.labels),
+    readLabelNames(options.labels),
     readNames(options.featureNames),
   ])
   return {
