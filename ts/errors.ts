@@ -36,6 +36,8 @@ export type ErrorCode =
   | 'MEMORY_LIMIT'
   /** A valid request that this version does not serve. */
   | 'UNSUPPORTED'
+  /** There is no native library for this platform, or it was not installed. */
+  | 'UNSUPPORTED_PLATFORM'
   /** A defect of Aquila itself. */
   | 'INTERNAL'
 

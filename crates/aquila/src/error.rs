@@ -41,13 +41,15 @@ pub enum ErrorCode {
     MemoryLimit,
     /// A valid request that this version does not serve.
     Unsupported,
+    /// There is no native library for this platform. The engine itself never says so: the facade does, which loads it.
+    UnsupportedPlatform,
     /// A defect of Aquila itself.
     Internal,
 }
 
 impl ErrorCode {
     /// Every code, for the documentation and for tests.
-    pub const ALL: [ErrorCode; 18] = [
+    pub const ALL: [ErrorCode; 19] = [
         Self::InvalidArgument,
         Self::UnknownOption,
         Self::ShapeMismatch,
@@ -65,6 +67,7 @@ impl ErrorCode {
         Self::Cancelled,
         Self::MemoryLimit,
         Self::Unsupported,
+        Self::UnsupportedPlatform,
         Self::Internal,
     ];
 
@@ -88,6 +91,7 @@ impl ErrorCode {
             Self::Cancelled => "CANCELLED",
             Self::MemoryLimit => "MEMORY_LIMIT",
             Self::Unsupported => "UNSUPPORTED",
+            Self::UnsupportedPlatform => "UNSUPPORTED_PLATFORM",
             Self::Internal => "INTERNAL",
         }
     }
