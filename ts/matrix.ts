@@ -5,9 +5,13 @@ import type { DenseMatrix, Matrix } from './native/binding.cjs'
 import { native } from './native.js'
 import { flag, integer, only, optionsOf } from './options.js'
 import { pack, type RowInput } from './rows.js'
-import { SEAL, sealed } from './sealed.js'
+import { SEAL, sealed, uncloneable } from './sealed.js'
 
 const MOST = 2 ** 32 - 1
+
+const CSR = Symbol('a Csr, which is native memory: send its toArrays() instead')
+const DENSE = Symbol('a Dense, which is native memory: send its toArray() instead')
+const FEATURES = Symbol('Features, which are native memory: send the arrays of both parts instead')
 
 /** The three arrays of a sparse matrix on their way in. */
 export interface CsrInput {
@@ -86,6 +90,7 @@ export class Csr {
   private constructor(seal: typeof SEAL, matrix: Matrix) {
     sealed(seal, 'Csr', 'Csr.from or Csr.fromRows, or readNpz and the other readers')
     this.native = matrix
+    uncloneable(this, CSR)
   }
 
   /** @internal */
@@ -192,6 +197,7 @@ export class Dense {
   private constructor(seal: typeof SEAL, matrix: DenseMatrix) {
     sealed(seal, 'Dense', 'Dense.from or readNpy')
     this.native = matrix
+    uncloneable(this, DENSE)
   }
 
   /** @internal */
@@ -249,6 +255,7 @@ export class Features {
   private constructor(seal: typeof SEAL, matrix: Matrix) {
     sealed(seal, 'Features', 'Features.from')
     this.native = matrix
+    uncloneable(this, FEATURES)
   }
 
   /**

@@ -18,6 +18,9 @@ import {
   text,
 } from './options.js'
 import { Ranked } from './ranked.js'
+import { uncloneable } from './sealed.js'
+
+const EVALUATOR = Symbol('an Evaluator, which is native memory: keep it in one thread, and send it batches')
 
 /** A measure at each k, from 0 to 1. */
 export type AtK = Record<number, number>
@@ -137,6 +140,7 @@ export class Evaluator {
   constructor(options?: EvaluateOptions) {
     const [settings, trainY] = settingsOf(options)
     this.#native = attempt(() => new native.EvaluatorHandle(settings, trainY))
+    uncloneable(this, EVALUATOR)
   }
 
   /**

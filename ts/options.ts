@@ -3,6 +3,7 @@
 import { AquilaError, expected } from './errors.js'
 import type { ParameterSpec } from './native/binding.cjs'
 import { native } from './native.js'
+import { isHandle } from './sealed.js'
 
 /** A value of an option. */
 export type OptionValue = boolean | number | string
@@ -85,7 +86,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 /** An options argument: `undefined` means none. */
 export function optionsOf(value: unknown, name = 'options'): Record<string, unknown> {
   if (value === undefined) return {}
-  if (!isObject(value)) throw expected('an object', name, value)
+  if (!isObject(value) || isHandle(value)) throw expected('an object', name, value)
   return value
 }
 
@@ -101,7 +102,7 @@ export function flatten(options: Record<string, unknown>, table: readonly Parame
     if (value === undefined) return
     // An object without keys, as a matrix is to JavaScript, must not vanish under an unknown name. There are no groups
     // in groups.
-    const nests = !name.includes('.') && isObject(value) && Object.keys(value).length > 0
+    const nests = !name.includes('.') && isObject(value) && Object.keys(value).length > 0 && !isHandle(value)
     if (groups.has(name) || nests) {
       if (!isObject(value)) throw expected('an object', name, value)
       for (const [key, inner] of Object.entries(value)) add(`${name}.${key}`, inner)

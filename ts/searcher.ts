@@ -1,7 +1,11 @@
 // One query after another, without garbage.
 
 import { expected, translate } from './errors.js'
-import { SEAL, sealed } from './sealed.js'
+import { SEAL, sealed, uncloneable } from './sealed.js'
+
+const SEARCHER = Symbol(
+  'a Searcher of native memory: open the model and make one in the other thread instead',
+)
 
 /** The native side of a searcher. */
 interface Native {
@@ -32,6 +36,7 @@ export class Searcher {
     this.labels = made.labels
     this.scores = made.scores
     this.#search = made.search
+    uncloneable(this, SEARCHER)
   }
 
   /** @internal */

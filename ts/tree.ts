@@ -5,7 +5,9 @@ import { Csr, csrOf } from './matrix.js'
 import type { TreeHandle } from './native/binding.cjs'
 import { native } from './native.js'
 import { text } from './options.js'
-import { SEAL, sealed } from './sealed.js'
+import { SEAL, sealed, uncloneable } from './sealed.js'
+
+const TREE = Symbol('a LabelTree, which is native memory: send its toJson() instead')
 
 /**
  * A label tree: its leaves are slots that point to labels; a label may have several slots, and slots may be placed at
@@ -25,6 +27,7 @@ export class LabelTree {
   private constructor(seal: typeof SEAL, tree: TreeHandle) {
     sealed(seal, 'LabelTree', 'LabelTree.fromJson, LabelTree.fromChain or the tree() of a model')
     this.native = tree
+    uncloneable(this, TREE)
   }
 
   /** @internal */

@@ -33,7 +33,7 @@ import {
 } from './options.js'
 import { inPieces, type Turn } from './pieces.js'
 import { Ranked, type RankedRow } from './ranked.js'
-import { SEAL, sealed } from './sealed.js'
+import { SEAL, sealed, uncloneable } from './sealed.js'
 import { RecentSearchers, Searcher } from './searcher.js'
 import { LabelTree, optionalTree } from './tree.js'
 
@@ -135,6 +135,8 @@ export interface OpenOptions {
   verify?: boolean | undefined
 }
 
+const MODEL = Symbol('an XLinear, which is native memory: open its file in the other thread instead')
+
 /** Names are handed over so many at a time, and bytes: what takes a few milliseconds. */
 const NAMES = 5_000
 const BYTES = 4 << 20
@@ -210,6 +212,7 @@ export class XLinear {
     sealed(seal, 'XLinear', 'XLinear.open, XLinear.fromBytes, XLinear.train or XLinear.trainGroups')
     this.#native = handle
     this.report = report
+    uncloneable(this, MODEL)
   }
 
   /**
