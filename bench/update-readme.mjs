@@ -1,4 +1,4 @@
-// Puts the figures of a results file into the README, between its two markers:
+// Puts a summary of a results file into the README, between its two markers; every figure stands beside the results:
 //
 //   node bench/update-readme.mjs [RESULTS.json] [README.md]
 //
@@ -7,7 +7,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { root } from '../scripts/lib/run.mjs'
-import { fill, section } from './lib/report.mjs'
+import { fill, summary } from './lib/report.mjs'
 
 function newest() {
   const folder = join(root, 'bench/results')
@@ -28,8 +28,8 @@ try {
   if (results.format !== 1 || !results.peers) throw new Error(`${path}: not a comparison of this format`)
   const picture = relative(dirname(readme), path.replace(/\.json$/, '.svg')).replaceAll(sep, '/')
   const base = picture.replace(/\.svg$/, '')
-  const more = `Every round: [${base}.json](${base}.json). How it is measured: [bench/README.md](bench/README.md).`
-  writeFileSync(readme, fill(readFileSync(readme, 'utf8'), `${section(results, picture)}\n\n${more}`))
+  const more = `Every set, with the quality of the answers: [${base}.md](${base}.md). How it is measured: [bench/README.md](bench/README.md).`
+  writeFileSync(readme, fill(readFileSync(readme, 'utf8'), `${summary(results, picture)}\n\n${more}`))
 } catch (error) {
   process.stderr.write(`update-readme: ${error.message}\n`)
   process.exitCode = 1

@@ -7,7 +7,7 @@ import { against, bestOf, compare, geometricMean, tolerance } from '../bench/lib
 import { crowd } from '../bench/lib/crowd.mjs'
 import { curves } from '../bench/lib/curves.mjs'
 import { generate, shape } from '../bench/lib/generator.mjs'
-import { BEGIN, digits, END, fill, markdown, section, times } from '../bench/lib/report.mjs'
+import { BEGIN, digits, END, fill, markdown, section, summary, times } from '../bench/lib/report.mjs'
 import { panelsOf, scatter } from '../bench/lib/scatter.mjs'
 import { rankScores, rankTable, score } from '../bench/lib/score.mjs'
 import { expectWellFormed, folder, root, start } from './helpers.js'
@@ -206,11 +206,23 @@ describe('the texts', () => {
   })
 
   it('are in the form that the formatter keeps', () => {
-    const text = fill(`# A\n\n${BEGIN}\n${END}\n`, section(results, 'x.svg'))
-    const biome = join(root, 'node_modules/@biomejs/biome/bin/biome')
-    const options = { cwd: root, input: text, encoding: 'utf8' } as const
-    const { stdout } = spawnSync(process.execPath, [biome, 'format', '--stdin-file-path=A.md'], options)
-    expect(stdout).toBe(text)
+    for (const content of [section(results, 'x.svg'), summary(results, 'x.svg')]) {
+      const text = fill(`# A\n\n${BEGIN}\n${END}\n`, content)
+      const biome = join(root, 'node_modules/@biomejs/biome/bin/biome')
+      const options = { cwd: root, input: text, encoding: 'utf8' } as const
+      const { stdout } = spawnSync(process.execPath, [biome, 'format', '--stdin-file-path=A.md'], options)
+      expect(stdout).toBe(text)
+    }
+  })
+
+  it('are summed up for the README', () => {
+    const text = summary(results, 'x.svg').replaceAll(/ +/g, ' ')
+    expect(text).toContain('geometric mean over a, b<&". A set counts where')
+    expect(text).toContain('| pecos, all | 8.00× |')
+    expect(text).toContain('| omikuji, 1 of 2 | 3.00× |')
+    expect(text).toContain('![Training time against P@1](x.svg)')
+    expect(text).toContain('at commit 0123456789 with uncommitted changes')
+    expect(summary({ ...results, sets: [] })).toMatch(/^No peer was measured\./)
   })
 
   it('write numbers with the digits that count', () => {

@@ -75,28 +75,40 @@ function ratioCells({ worse, ratios }) {
   return [`${REFUSED} (${where})`, ...RATIOS.slice(1).map(() => NONE)]
 }
 
-/** Ours against each peer: a row for each set, and their geometric mean. */
-function ratios(sets) {
-  const rows = []
+/** The sets that each peer was measured on, with how ours stands there. */
+function verdicts(sets) {
   const measured = sets.flatMap((set) =>
     set.systems.filter((system) => system.against).map(({ name }) => name),
   )
-  for (const peer of new Set(measured)) {
-    const against = sets.flatMap((set) =>
+  return [...new Set(measured)].map((peer) => [
+    peer,
+    sets.flatMap((set) =>
       set.systems
         .filter(({ name, against }) => name === peer && against)
         .map((system) => [set, system.against]),
-    )
+    ),
+  ])
+}
+
+/** Geometric means of these ratios. */
+const meansOf = (kept, names) =>
+  names.map((name) =>
+    geometricMean(kept.map(([, verdict]) => verdict.ratios[name]).filter((ratio) => ratio !== null)),
+  )
+
+const countOf = (kept, sets) => (kept.length === sets.length ? 'all' : `${kept.length} of ${sets.length}`)
+
+/** Ours against each peer: a row for each set, and their geometric mean. */
+function ratios(sets) {
+  const rows = []
+  for (const [peer, against] of verdicts(sets)) {
     const standIn = ({ by }) => (by === OURS ? '' : ` (${by})`)
     for (const [set, verdict] of against)
       rows.push([`${peer}, ${set.name}${standIn(verdict)}`, ...ratioCells(verdict)])
     const kept = against.filter(([, verdict]) => verdict.ratios)
     if (against.length < 2 || kept.length === 0) continue
-    const means = RATIOS.map((name) =>
-      geometricMean(kept.map(([, verdict]) => verdict.ratios[name]).filter((ratio) => ratio !== null)),
-    )
-    const count = kept.length === sets.length ? 'all' : `${kept.length} of ${sets.length}`
-    rows.push([`**${peer}, geometric mean of ${count} sets**`, ...means.map(times)])
+    const means = meansOf(kept, RATIOS).map(times)
+    rows.push([`**${peer}, geometric mean of ${countOf(kept, sets)} sets**`, ...means])
   }
   if (rows.length === 0) return 'No peer was measured.'
   return table(['Peer, set', ...RATIOS.map((name) => MEASURES[name])], rows)
@@ -131,7 +143,35 @@ const RULE =
   `peer's by more than ${tolerance(5000)} points (${tolerance(0)} with fewer than 5,000 test rows), \`aquila-2\`, with ` +
   'two leaves a label, stands in for our defaults, and where its own is lower too, there is no ratio.'
 
-/** A section for the README: ratios first, then each set's figures. `picture` is a path or nothing. */
+const SUMMED = [
+  'trainSeconds',
+  'batchMsPerRow',
+  'batchMsPerRowAvx2',
+  'singleMedianMs',
+  'singleMedianMsAvx2',
+  'modelBytes',
+  'trainPeakBytes',
+]
+
+/** A section for the README: geometric means alone. `picture` is a path or nothing. */
+export function summary(results, picture) {
+  const { sets } = results
+  const rows = verdicts(sets).map(([peer, against]) => {
+    const kept = against.filter(([, verdict]) => verdict.ratios)
+    return [`${peer}, ${countOf(kept, sets)}`, ...meansOf(kept, SUMMED).map(times)]
+  })
+  const means =
+    rows.length === 0
+      ? 'No peer was measured.'
+      : `How many times faster or smaller ours is, as a geometric mean over ${sets.map(({ name }) => name).join(', ')}. A set counts where our answers are as good as the peer's, if need be with two leaves a label.\n\n${table(['Peer, sets', ...SUMMED.map((name) => MEASURES[name])], rows)}`
+  return [
+    means,
+    ...(picture ? [`![Training time against P@1](${picture})`] : []),
+    circumstances(results),
+  ].join('\n\n')
+}
+
+/** A section for the page of the results: ratios first, then each set's figures. `picture` is a path or nothing. */
 export function section(results, picture) {
   const parts = [circumstances(results)]
   if (picture) parts.push(`![Training time against P@1](${picture})`)
