@@ -69,6 +69,20 @@ describe('a platform without a native library', () => {
     expect(found.message).toContain(SUPPORTED)
   })
 
+  it('is one line of the command line', async () => {
+    bare('command')
+    mkdirSync(place('command/node_modules'))
+    symlinkSync(join(root, 'node_modules/commander'), place('command/node_modules/commander'), 'junction')
+    const { code, stdout, stderr } = await start([
+      place('command/dist/cli/main.js'),
+      'inspect',
+      'm',
+      '--json',
+    ]).ended
+    const { error } = JSON.parse(stdout)
+    expect([code, error.code, stderr]).toEqual([1, 'UNSUPPORTED_PLATFORM', `aquila: ${error.message}\n`])
+  })
+
   it.runIf(process.platform === 'linux' && process.arch === 'x64')(
     'is told from a library that does not load',
     async () => {

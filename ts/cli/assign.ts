@@ -8,11 +8,11 @@ import {
   type GroupedOptions,
   grouped,
   heavy,
-  interruptible,
   onGroups,
   peakMemory,
   print,
 } from './common.js'
+import { interruptible } from './ending.js'
 
 interface Options extends GroupedOptions {
   iterations: number

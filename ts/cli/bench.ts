@@ -5,7 +5,8 @@ import { AquilaError } from '../errors.js'
 import type { FeatureRow } from '../matrix.js'
 import { simd } from '../runtime.js'
 import { XLinear } from '../xlinear.js'
-import { count, heavy, interruptible, print, readRows } from './common.js'
+import { count, heavy, print, readRows } from './common.js'
+import { interruptible } from './ending.js'
 import { parametersOf, type SearchedOptions, searched, searchOf } from './search.js'
 
 interface Options extends SearchedOptions {

@@ -9,11 +9,11 @@ import {
   type GroupedOptions,
   grouped,
   heavy,
-  interruptible,
   onGroups,
   peakMemory,
   print,
 } from './common.js'
+import { interruptible } from './ending.js'
 import { isArray } from './files.js'
 
 interface Options extends GroupedOptions {

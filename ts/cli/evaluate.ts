@@ -5,7 +5,8 @@ import { readNpz } from '../io.js'
 import type { Csr } from '../matrix.js'
 import { type AtK, evaluate, type Report } from '../metrics.js'
 import { type FlatOptions, specs } from '../options.js'
-import { assignment, beside, counts, either, heavy, interruptible, parse, print } from './common.js'
+import { assignment, beside, counts, either, heavy, parse, print } from './common.js'
+import { interruptible } from './ending.js'
 
 const OF_PROPENSITY = 'propensity.'
 

@@ -14,7 +14,6 @@ import {
   DENSE,
   fallback,
   heavy,
-  interruptible,
   isSaid,
   limited,
   limitOf,
@@ -23,6 +22,7 @@ import {
   type RowsOptions,
   readRows,
 } from './common.js'
+import { interruptible } from './ending.js'
 import { checkFiles } from './files.js'
 
 interface Options extends RowsOptions {

@@ -5,7 +5,8 @@ import { AquilaError } from '../errors.js'
 import type { Leaf, Meanings, Telling } from '../meanings.js'
 import type { CallOptions } from '../options.js'
 import { XLinear } from '../xlinear.js'
-import { beside, count, either, interruptible, isSaid, print, size } from './common.js'
+import { beside, count, either, isSaid, print, size } from './common.js'
+import { interruptible } from './ending.js'
 import { checkFiles, readNames, writeText } from './files.js'
 
 interface Options {

@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 // The command line: one verb for each thing the library does.
 
 import { Command, CommanderError } from 'commander'
@@ -6,8 +5,9 @@ import { AquilaError } from '../errors.js'
 import { versions } from '../runtime.js'
 import { addAssign } from './assign.js'
 import { addBench } from './bench.js'
-import { fail, refuseRepeated } from './common.js'
+import { refuseRepeated } from './common.js'
 import { addEmbed } from './embed.js'
+import { fail } from './ending.js'
 import { addEvaluate } from './evaluate.js'
 import { addGroup } from './group.js'
 import { addInspect } from './inspect.js'

@@ -10,12 +10,12 @@ import {
   type GroupedOptions,
   grouped,
   heavy,
-  interruptible,
   number,
   onGroups,
   peakMemory,
   print,
 } from './common.js'
+import { interruptible } from './ending.js'
 
 interface Options extends GroupedOptions {
   rounds: number

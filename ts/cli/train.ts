@@ -15,7 +15,6 @@ import {
   DENSE,
   either,
   heavy,
-  interruptible,
   limited,
   limitOf,
   parse,
@@ -27,6 +26,7 @@ import {
   readRows,
   size,
 } from './common.js'
+import { interruptible } from './ending.js'
 import { checkFiles, isArray, made, readLabelNames, readNames, readText } from './files.js'
 
 interface Options extends RowsOptions {
