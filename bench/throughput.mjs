@@ -23,7 +23,7 @@ const { Csr, readNpz, readXmc, runtime, writeNpz, writeXmc, XLinear } = await bu
 const USAGE = 'node bench/throughput.mjs [--scale 0.05] [--rounds 5] [--threads 1,2] [--out FILE.json]'
 const SEED = 0
 const SEARCH = { k: 10, beam: 10 }
-/** P@1 that the defaults reach on the generated set of a scale, in the mean of so many seeds, for one of them may be 1.2
+/** P@1 that the defaults reach on the generated set of a scale, on average of so many seeds, for one of them may be 1.2
  * points from it; a faster engine must not get there by less. */
 const EXPECTED = { 0.01: 63.3, 0.05: 63.3 }
 const SEEDS = 8
@@ -102,7 +102,7 @@ async function learning({ x, y, xt, yt, scale }) {
     model.close()
   }
   const mean = sum / SEEDS
-  check(mean >= expected - LEEWAY, `P@1 is ${mean.toFixed(2)} in the mean instead of ${expected}`)
+  check(mean >= expected - LEEWAY, `P@1 is ${mean.toFixed(2)} on average instead of ${expected}`)
 }
 
 /** Predicting a whole matrix: rows a second. The answers must be the same bytes for any number of threads. */

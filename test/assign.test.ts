@@ -318,7 +318,7 @@ describe('eagle.assign', () => {
   })
 
   it('leaves lengths of rows alone where it is told to', async () => {
-    // Scaled, the first group's rows are as like the label as one another but for the second group's.
+    // Scaled, the first group's rows are as like the label as one another except for the second group's.
     const x = matrix([[[0, 10], [2, 10]], [[1, 1]], [[1, 1]]], 3) // biome-ignore format: a table
     const groups = Groups.from(new Int32Array([0, 0, 1]))
     const scaled = await eagle.assign(x, groups, toy.bags)

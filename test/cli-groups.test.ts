@@ -33,7 +33,7 @@ it.each(['random:8', 'kmeans:8'])('makes groups and their labels by %s', async (
   const [groups, labels, bags] = [await readNpz(g), await readNpz(y), await readNpz(b)]
   expect(made).toMatchObject({ samples: 600, groups: groups.cols, out: g, bags: b, bagLabels: bags.nnz })
   expect(made.method).toBe('refine')
-  expect(made.reasons[0]).toMatch(/samples and .* labels in the mean/)
+  expect(made.reasons[0]).toMatch(/samples and .* labels on average/)
   expect(made.statistics).toMatchObject({ groups: groups.cols, samples: 600, labels: 40 })
   expect(made.statistics.labelsOfGroup).toBeCloseTo(bags.nnz / groups.cols, 9)
   expect(made.seconds.total).toBeGreaterThan(0)

@@ -30,7 +30,7 @@ const training = {
   'trainGroups by refine': trained('refine'),
 }
 
-/** Twelve samples of a word each and, but for the last, one they share with others. */
+/** Twelve samples of a word each and, except for the last, one they share with others. */
 function samples(): Row[] {
   return Array.from({ length: 12 }, (_, i) => [
     [i % 4, 1],

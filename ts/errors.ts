@@ -14,7 +14,7 @@ export type ErrorCode =
   | 'INDEX_OUT_OF_RANGE'
   /** Indices of a row are not strictly ascending, or a row pointer falls. */
   | 'UNSORTED_INDICES'
-  /** An index stands twice in one row. */
+  /** An index occurs twice in one row. */
   | 'DUPLICATE_INDEX'
   /** A text or array file breaks its format. */
   | 'PARSE'

@@ -26,13 +26,13 @@ export interface RandomGroupsOptions {
 export interface GroupStatistics {
   /** Groups that have samples. */
   groups: number
-  /** Samples that stand in a group. */
+  /** Samples that are in a group. */
   samples: number
-  /** Samples of a group, in the mean. */
+  /** Samples of a group, on average. */
   size: number
   /** The largest group. */
   largest: number
-  /** Labels of a group, in the mean. */
+  /** Labels of a group, on average. */
   labelsOfGroup: number
   /** Labels that some group carries. */
   labels: number
@@ -55,7 +55,7 @@ export interface GroupAdvice {
 }
 
 /**
- * Which samples stand in which groups. A sample may stand in several groups or in none.
+ * Which samples are in which groups. A sample may be in several groups or in none.
  *
  * @example
  * ```ts

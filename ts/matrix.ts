@@ -120,7 +120,7 @@ export class Csr {
 
   /**
    * Makes a matrix of rows as JavaScript has them: each `{ indices, values }`, a list of pairs `[id, value]`, or a `Map`
-   * from ids to values. Entries may come in any order: they are sorted, and the values of an id that stands in a row
+   * from ids to values. Entries may come in any order: they are sorted, and the values of an id that is in a row
    * several times are summed. It works on the calling thread; larger data is better read from files.
    *
    * @param rows - The rows; one without entries is all zeros.
@@ -245,7 +245,7 @@ export class Dense {
 }
 
 /**
- * Sparse rows with a dense block beside them, such as TF-IDF and embeddings. The dense columns stand after the
+ * Sparse rows with a dense block beside them, such as TF-IDF and embeddings. The dense columns come after the
  * sparse ones.
  */
 export class Features {

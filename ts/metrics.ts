@@ -61,7 +61,7 @@ export interface PropensitySource {
   trainY: Csr
   /**
    * Name of a public data set whose published constants are wanted, instead of `a` and `b`. Names that contain "Amazon"
-   * or "Wiki" have their own but for AmazonCat, Wiki10 and WikiSeeAlso; for these and the other sets of the Extreme
+   * or "Wiki" have their own except for AmazonCat, Wiki10 and WikiSeeAlso; for these and the other sets of the Extreme
    * Classification Repository the defaults of `a` and `b` are the published ones. Unknown names are refused.
    */
   dataSet?: string | undefined
@@ -119,7 +119,7 @@ function batchOf(top: unknown, y: unknown): Batch {
 }
 
 /**
- * Measures predictions batch after batch, so that a test set never has to stand in memory: the report is the same as
+ * Measures predictions batch after batch, so that a test set never has to be in memory: the report is the same as
  * {@link evaluate} gives for all rows at once, whatever the batches.
  *
  * @example

@@ -54,7 +54,7 @@ function fault(row: number, entry: number, id: unknown, value: unknown, cols: nu
   return new AquilaError('NOT_FINITE', `${place}: the value of id ${id} is ${size}: replace or drop it`)
 }
 
-/** Packs rows as they stand: unsorted, and with an id as often as it was given. */
+/** Packs rows as they are: unsorted, and with an id as often as it was given. */
 export function pack(
   rows: unknown,
   cols: number,

@@ -46,7 +46,7 @@ export class Searcher {
 
   /**
    * Looks up one row, given as strictly ascending feature ids with finite values, on the calling thread. Returns how
-   * many labels were found; they stand in `labels` and `scores` until the next search. A model with a dense block wants
+   * many labels were found; they are in `labels` and `scores` until the next search. A model with a dense block wants
    * the row's values in it too.
    */
   search(indices: Uint32Array, values: Float32Array, dense?: Float32Array): number {

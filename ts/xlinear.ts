@@ -247,7 +247,7 @@ export class XLinear {
    * three.
    *
    * @param x - Samples × features.
-   * @param groups - Which samples stand in which groups. Samples of no group teach nothing.
+   * @param groups - Which samples are in which groups. Samples of no group teach nothing.
    * @param bags - Groups × labels: an entry other than 0 is a label of the group.
    */
   static async trainGroups(

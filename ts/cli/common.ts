@@ -50,7 +50,7 @@ export function assignment(text: string, before: FlatOptions = {}): FlatOptions 
   return { ...before, [key]: text.slice(at + 1).trim() }
 }
 
-/** Whether an option stands on the command line, and is no default. */
+/** Whether an option was given on the command line rather than by default. */
 export function isSaid(command: Command, option: string): boolean {
   return command.getOptionValueSource(option) === 'cli'
 }
@@ -277,7 +277,7 @@ export function fallback(table: readonly ParameterSpec[], name: string): number 
 }
 
 /**
- * Refuses an option that stands twice on the command line though it has one value: Commander would take the last one
+ * Refuses an option that is given twice on the command line though it has one value: Commander would take the last one
  * and say nothing. `--set`, whose values are collected, and options of several values may be repeated.
  */
 export function refuseRepeated(program: Command): void {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Starts the command line. What it stands on is loaded here, so that a missing native library is one line too.
+// Starts the command line. What it depends on is loaded here, so that a missing native library is one line too.
 
 import { fail } from './ending.js'
 

@@ -97,7 +97,7 @@ function readParameters({ set = {}, groups, relevance }: Options): Record<string
   return parameters
 }
 
-/** A tree from a file of JSON, or from those of a chain, whose names stand in what is wrong with it. */
+/** A tree from a file of JSON, or from those of a chain, whose names appear in error messages. */
 async function readTree(paths: string[], call: CallOptions): Promise<LabelTree> {
   if (paths.every((path) => isArray(path, 'npz'))) {
     const chain = await Promise.all(paths.map((path) => readNpz(path, call)))

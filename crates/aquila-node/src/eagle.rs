@@ -195,11 +195,11 @@ pub struct Statistics {
     pub groups: u32,
     /// Samples that stand in a group.
     pub samples: u32,
-    /// Samples of a group, in the mean.
+    /// Samples of a group, on average.
     pub size: f64,
     /// The largest group.
     pub largest: u32,
-    /// Labels of a group, in the mean.
+    /// Labels of a group, on average.
     pub labels_of_group: f64,
     /// Labels that some group carries.
     pub labels: u32,

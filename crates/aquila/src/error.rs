@@ -19,7 +19,7 @@ pub enum ErrorCode {
     IndexOutOfRange,
     /// Indices of a row are not strictly ascending, or a row pointer falls.
     UnsortedIndices,
-    /// An index stands twice in one row.
+    /// An index occurs twice in one row.
     DuplicateIndex,
     /// A text or array file breaks its format.
     Parse,

@@ -149,7 +149,7 @@ proptest! {
         prop_assert_eq!(back.to_chain().unwrap(), chain);
     }
 
-    /// Rows of every matrix renumbered at random: the same tree, but for the order of children.
+    /// Rows of every matrix renumbered at random: the same tree, except for the order of children.
     #[test]
     fn chain_rows_in_any_order((nest, labels) in nest(), seed in any::<u64>()) {
         let tree = nest.tree(labels).unwrap();

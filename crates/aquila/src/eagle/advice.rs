@@ -14,11 +14,11 @@ pub struct GroupStatistics {
     pub groups: usize,
     /// Samples that stand in a group.
     pub samples: usize,
-    /// Samples of a group, in the mean.
+    /// Samples of a group, on average.
     pub size: f64,
     /// The largest group.
     pub largest: usize,
-    /// Labels of a group, in the mean.
+    /// Labels of a group, on average.
     pub labels_of_group: f64,
     /// Labels that some group carries.
     pub labels: usize,
@@ -80,7 +80,7 @@ pub fn advise(x: &Features, groups: &Groups, bags: &Csr, control: &Control) -> R
         GroupMethod::Union
     } else {
         reasons.push(format!(
-            "Groups have {:.1} samples and {:.1} labels in the mean: without refinement each sample gets all of them.",
+            "Groups have {:.1} samples and {:.1} labels on average: without refinement each sample gets all of them.",
             s.size, s.labels_of_group
         ));
         GroupMethod::Refine

@@ -109,7 +109,7 @@ impl Given {
         lessons
     }
 
-    /// The same of samples, so many of a label's; rows of those that groups leave possible have the same entries in the mean.
+    /// The same of samples, so many of a label's; rows of those that groups leave possible have the same entries on average.
     fn lessons_of_samples(&self, chosen: Vec<f64>) -> Lessons {
         let of = |(([sparse, dense], seats), chosen): ((&[f64; 2], &f64), &f64)| {
             (sparse + dense) * chosen / f64::max(*seats, 1.0)
@@ -118,7 +118,7 @@ impl Given {
         Lessons { rows: chosen, entries }
     }
 
-    /// What making a tree of these rows takes but for the rows and labels themselves.
+    /// What making a tree of these rows takes except for the rows and labels themselves.
     fn tree(&self, of: Sizes, lessons: &Lessons, params: &TrainParams, threads: usize) -> f64 {
         let alone = |of: Sizes| of.stages(params, threads).tree() - of.x_bytes() - of.y_bytes();
         if params.tree.vector_cut == VectorCut::Never {
@@ -249,7 +249,7 @@ pub fn refinement(
 }
 
 /// About how many samples of each label refinement finds: as many as are expected, or one of each group; more where
-/// pairs of little probability are chosen too, which are taken to have twice the least in the mean.
+/// pairs of little probability are chosen too, which are taken to have twice the least on average.
 fn chosen(
     given: &Given,
     groups: &Groups,

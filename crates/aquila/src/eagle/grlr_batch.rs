@@ -25,7 +25,7 @@ use crate::kernels::batch16::{BATCH16, Contest, Drift16, Leads, Looks};
 const BATCH: usize = 4096;
 /// Most points that looks may refer to: after so many, all samples are looked at anew.
 const POINTS: usize = 1024;
-/// How many of its lanes a sample must count for, on the mean: labels that go alone look at a sample about a third as
+/// How many of its lanes a sample must count for, on average: labels that go alone look at a sample about a third as
 /// often. On debian-tags in groups of ten all labels take 3 % longer with 4, and with 2, 3 % on one thread and 15 % on two.
 pub(super) const SHARED: usize = 3;
 

@@ -1,6 +1,6 @@
 //! What rankers are taught: which pairs are labels, what these weigh, and how cautiously rankers learn them.
 //!
-//! Rankers learn with costs scaled by a power of how certain their labels are on the mean, `γ = Σw²/Σw`, for uncertain
+//! Rankers learn with costs scaled by a power of how certain their labels are on average, `γ = Σw²/Σw`, for uncertain
 //! labels want more regularisation: by `γ²` in random groups.
 //!
 //! *Groups of like samples* need other labels than random groups. There a label's rank within a group is mostly
@@ -63,7 +63,7 @@ impl Lesson {
     }
 }
 
-/// The weight of labels in the mean, each counting as much as it weighs.
+/// The weight of labels on average, each counting as much as it weighs.
 pub(super) fn certainty(y: &Csr) -> f32 {
     let sum = |power| y.values().iter().map(|v| f64::from(*v).powi(power)).sum::<f64>();
     if y.nnz() > 0 { (sum(2) / sum(1)) as f32 } else { 1.0 }

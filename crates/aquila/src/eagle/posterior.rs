@@ -194,7 +194,7 @@ impl<'a> Posterior<'a> {
         })
     }
 
-    /// Samples tell their pairs likewise, and `all` becomes the odds of each pair but for its label's bias, or the `last`
+    /// Samples tell their pairs likewise, and `all` becomes the odds of each pair except for its label's bias, or the `last`
     /// time its probability. Returns the sum of each label's probabilities, and of their squares.
     fn samples(&mut self, last: bool, control: &Control) -> Result<Vec<[f64; 2]>> {
         let (isa, Self { pairs, bias, told, own, all, .. }) = (Isa::detect(), self);

@@ -1,6 +1,6 @@
 //! Odds that factors multiply: the inner loops of belief propagation, over the labels of a group.
 //!
-//! Columns are on their own but for one product, which is made in eight streams: every set makes the same of it.
+//! Columns are on their own except for one product, which is made in eight streams: every set makes the same of it.
 
 use super::Isa;
 use super::exp::exp;

@@ -99,7 +99,7 @@ impl LabelTree {
     ///
     /// Rows of inner matrices are numbered as the tree's columns are. Labels that are placed above the last layer are
     /// padded: each gets a node of its own in every layer down to the last one's parents, a node with this single
-    /// child. So reading the chain back gives the same tree where all labels stand in the last layer, but for the order
+    /// child. So reading the chain back gives the same tree where all labels stand in the last layer, except for the order
     /// of labels under one leaf, which is then ascending; otherwise it gives the padded one. Labels with several slots
     /// have several ones, which PECOS itself does not handle well. More than 2²⁸ padding nodes are refused with
     /// `UNSUPPORTED`. Cost O(slots · layers).

@@ -167,7 +167,7 @@ crate::choice! {
 crate::params! {
     /// Whether and how labels are placed under several leaves.
     pub struct OverlapParams {
-        /// Most leaves of a label, each with weights of its own; 1 leaves every label where the tree has it, but for the
+        /// Most leaves of a label, each with weights of its own; 1 leaves every label where the tree has it, except for the
         /// paper's form with its update (overlap.leafCap 0), which moves it to its most counted leaf. 2 takes about
         /// twice the training, and less than twice the prediction; more seldom pays.
         pub copies: u32 = 1, "overlap.copies", Kind::Integer { min: 1.0, max: 1000.0 };

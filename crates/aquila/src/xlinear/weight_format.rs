@@ -3,7 +3,7 @@
 crate::choice! {
     /// Names of the storage formats of weights.
     pub enum WeightKind {
-        /// One byte: sign, exponent, mantissa. P@k within 0.05 of f32 on the mean of models.
+        /// One byte: sign, exponent, mantissa. P@k within 0.05 of f32 on average of models.
         Byte = "u8",
         /// Two bytes: the upper half of an f32, rounded to nearest even.
         Bf16 = "bf16",

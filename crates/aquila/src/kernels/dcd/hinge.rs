@@ -21,7 +21,7 @@ pub(super) struct HingePass<V> {
     gain: V,
 }
 
-/// What a step needs of a row, but for its margins.
+/// What a step needs of a row, except for its margins.
 pub(super) struct HingeReady<V> {
     y: V,
     c: V,

@@ -213,7 +213,7 @@ pub(super) fn section<C: Codes, S: Steps<C>>(
 
 /// A section's numbers, its places checked by [`Header::place`].
 pub(super) struct Parsed {
-    /// Where its children, masks or row bases begin, and its weights but for masks of several words.
+    /// Where its children, masks or row bases begin, and its weights except for masks of several words.
     at: usize,
     codes: usize,
     rows: usize,

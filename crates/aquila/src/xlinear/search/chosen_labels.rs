@@ -215,7 +215,7 @@ impl Model {
         for (labels, out) in asked {
             for (label, out) in labels.iter().zip(out) {
                 self.check_label(*label)?;
-                // Chunks are full but for the last, so that a column's sum stands in its own place.
+                // Chunks are full except for the last, so that a column's sum stands in its own place.
                 if let Some((_, column)) = slots_of.of(*label).first() {
                     let sum = s.sums.get(*column as usize).copied().unwrap_or(LOWEST);
                     *out = params.scores.of_key(sum);
