@@ -123,7 +123,7 @@ pub mod tree;
 pub mod xlinear;
 
 pub use control::{Control, Progress};
-pub use data::{Csr, Dense, FeatureRow, Features, Row};
+pub use data::{Csr, Dense, FeatureRow, Features, Ranked, Row};
 pub use error::{Error, ErrorCode, Result};
 
 /// The engine's version, as written into model files.

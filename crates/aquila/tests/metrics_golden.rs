@@ -1,9 +1,9 @@
 //! Measures against numbers worked out by hand.
 
+use aquila::Ranked;
 use aquila::metrics::{
     Evaluator, Metrics, Propensity, PropensityParams, Report, Unlabelled, evaluate, leave_out, rank,
 };
-use aquila::xlinear::Ranked;
 use aquila::{Control, Csr, ErrorCode, Row};
 
 /// Four rows over four labels:

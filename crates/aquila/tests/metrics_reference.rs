@@ -1,7 +1,7 @@
 //! Measures against a dense reference written straight from the formulas, on random input.
 
+use aquila::Ranked;
 use aquila::metrics::{AtK, Evaluator, Metrics, Propensity, Report, Unlabelled, evaluate, rank};
-use aquila::xlinear::Ranked;
 use aquila::{Control, Csr};
 use proptest::prelude::*;
 

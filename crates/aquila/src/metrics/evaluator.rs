@@ -2,9 +2,8 @@
 
 use super::{AtK, Metrics, Report, Unlabelled, rank};
 use crate::control::Control;
-use crate::data::{Csr, Row};
+use crate::data::{Csr, Ranked, Row};
 use crate::error::{Result, fail};
-use crate::xlinear::Ranked;
 
 /// Most per-label counters of an evaluator: 2 GiB. Beyond it the process would rather die than answer.
 const MAX_COUNTERS: usize = 1 << 29;
@@ -152,11 +151,11 @@ impl Evaluator {
     /// Needs `predictions.indptr.len() == truth.rows() + 1`; scores may be empty when no floor is set.
     pub fn add_all(&mut self, predictions: &Ranked, truth: &Csr, control: &Control) -> Result<()> {
         rank::check(predictions)?;
-        if rank::rows(predictions) != truth.rows() {
+        if predictions.rows() != truth.rows() {
             fail!(
                 ShapeMismatch,
                 "the predictions have {} rows but the truth {} x {}",
-                rank::rows(predictions),
+                predictions.rows(),
                 truth.rows(),
                 truth.cols()
             );

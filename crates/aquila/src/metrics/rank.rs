@@ -1,8 +1,7 @@
 //! Rankings out of score matrices.
 
-use crate::data::Csr;
+use crate::data::{Csr, Ranked};
 use crate::error::{Result, fail};
-use crate::xlinear::Ranked;
 
 /// Ranks the stored entries of each row of scores (rows × labels): the best score first, ties by label id.
 ///
@@ -31,11 +30,11 @@ pub fn rank(scores: &Csr) -> Ranked {
 /// predictions before scoring, and the labels behind them move up.
 pub fn leave_out(ranked: &Ranked, pairs: &Csr) -> Result<Ranked> {
     check(ranked)?;
-    if rows(ranked) != pairs.rows() {
+    if ranked.rows() != pairs.rows() {
         fail!(
             ShapeMismatch,
             "the predictions have {} rows but the pairs to leave out {} x {}",
-            rows(ranked),
+            ranked.rows(),
             pairs.rows(),
             pairs.cols()
         );
@@ -51,11 +50,6 @@ pub fn leave_out(ranked: &Ranked, pairs: &Csr) -> Result<Ranked> {
         kept.indptr.push(kept.labels.len());
     }
     Ok(kept)
-}
-
-/// Number of rows; a default `Ranked` has no pointers at all and no rows.
-pub(super) fn rows(ranked: &Ranked) -> usize {
-    ranked.indptr.len().saturating_sub(1)
 }
 
 /// Checks that the three arrays fit together: they are open to everyone. Scores may be missing altogether.

@@ -45,7 +45,7 @@ pub use dense_codes::DenseCodes;
 pub(crate) use forecast::Sizes;
 pub use forecast::forecast;
 pub use meanings::{Leaf, Meanings, Telling};
-pub use model::{Model, ModelInfo, ModelParts, Ranked};
+pub use model::{Model, ModelInfo, ModelParts};
 pub use params::{
     Loss, Merge, ModelParams, Negatives, OverlapParams, PredictParams, Relevance, RelevanceNorm, ScoreForm,
     SolverParams, SplitKind, TrainParams, TreeParams, VectorCut, VectorKind,

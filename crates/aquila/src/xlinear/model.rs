@@ -91,17 +91,6 @@ pub struct ModelInfo {
     pub metadata: String,
 }
 
-/// Predictions of many rows: row `i` has the labels `indptr[i]..indptr[i + 1]`, best first, ties by label id.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Ranked {
-    /// Row pointers.
-    pub indptr: Vec<usize>,
-    /// Label ids.
-    pub labels: Vec<u32>,
-    /// Scores.
-    pub scores: Vec<f32>,
-}
-
 impl Model {
     /// Lays out trained blocks (any order) over a tree.
     ///

@@ -16,11 +16,11 @@ use super::relevance;
 use super::row_gather::TrainRows;
 use super::weight_block::Block;
 use super::{
-    DenseCodes, Model, ModelParts, Negatives, PredictParams, Ranked, Relevance, Scope, ScoreForm,
-    SolverParams, TrainParams, WeightFormat,
+    DenseCodes, Model, ModelParts, Negatives, PredictParams, Relevance, Scope, ScoreForm, SolverParams,
+    TrainParams, WeightFormat,
 };
 use crate::control::Control;
-use crate::data::{Csr, Features};
+use crate::data::{Csr, Features, Ranked};
 use crate::error::Result;
 use crate::tree::{LabelTree, NODE, TreeLayer};
 use std::time::Instant;

@@ -2,9 +2,9 @@
 
 use super::{Scope, Searcher};
 use crate::control::{Control, Progress};
-use crate::data::{Csr, Dense, Features};
+use crate::data::{Csr, Dense, Features, Ranked};
 use crate::error::{Result, fail};
-use crate::xlinear::{Model, PredictParams, Ranked, ScoreForm};
+use crate::xlinear::{Model, PredictParams, ScoreForm};
 use rayon::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
