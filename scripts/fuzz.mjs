@@ -3,10 +3,10 @@
 //
 // The targets have cargo-fuzz's layout, so `cargo +nightly fuzz run model` in crates/aquila works as well where cargo-fuzz is
 // installed. This script needs the nightly tool-chain and a C++ compiler alone.
-import { spawnSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { nightly, wantsNightly } from './lib/nightly.mjs'
 import { root, run } from './lib/run.mjs'
 
 const seeds = {
@@ -44,18 +44,11 @@ if (!(seconds > 0)) {
   process.exit(2)
 }
 
-const quiet = { stdio: 'pipe', encoding: 'utf8' }
-const nightly = spawnSync('rustc', ['+nightly', '-vV'], quiet)
-if (nightly.status !== 0) {
-  const cure = 'rustup toolchain install nightly'
-  if (!values.smoke) {
-    console.error(`fuzzing needs a nightly tool-chain: ${cure}`)
-    process.exit(1)
-  }
-  console.log(`fuzzing skipped, for want of a nightly tool-chain (${cure})`)
-  process.exit(0)
+const target = nightly()
+if (!target) {
+  console.log(`fuzzing skipped: ${wantsNightly}`)
+  process.exit(values.smoke ? 0 : 1)
 }
-const target = /^host: (.*)$/m.exec(nightly.stdout)[1]
 
 const folder = join(root, 'crates/aquila/fuzz')
 const env = { ...process.env, RUSTFLAGS: flags.join(' '), RUSTUP_TOOLCHAIN: 'nightly' }
