@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { XLinear } from 'aquila-xmc'
+import { type SearchOptions, XLinear } from 'aquila-xmc'
 import { describe, expect, it } from 'vitest'
-import { expectError, folder, learned } from './helpers.js'
+import { expectError, folder, learned, problem, script } from './helpers.js'
 
 const dir = folder()
 const place = (name: string) => join(dir, name)
@@ -115,5 +115,133 @@ describe('single queries', () => {
     short.close()
     await expectError(() => searcher.search(indices, values), 'CLOSED', /the model is closed/)
     await expectError(() => short.predictOne({ indices, values }), 'CLOSED')
+  })
+})
+
+describe('settings of single queries', () => {
+  it('take allowed labels, whatever was asked before', async () => {
+    // More sets than are kept, each met again after the others.
+    const sets = Array.from({ length: 9 }, (_, s) =>
+      Uint32Array.from({ length: 40 }, (_, label) => label).filter((label) => label % (s + 2) === 0),
+    )
+    const narrowed = sets.map((allowed) => model.searcher({ k: 4, allowed }))
+    for (const [s, allowed] of [...sets.entries(), ...sets.entries()]) {
+      const options: SearchOptions = { k: 4, beam: 3, allowed }
+      const top = await model.predict(data.x, options)
+      const searcher = narrowed[s] as (typeof narrowed)[number]
+      for (let i = 0; i < 10; i++) {
+        const row = data.x.row(i)
+        expect(model.predictOne(row, options)).toEqual(top.row(i))
+        expect(model.predictOne(row, { k: 4, beam: 3 }).labels.length).toBe(4)
+        const wide = model.predictOne(row, { k: 4, allowed })
+        const count = searcher.search(row.indices, row.values)
+        expect(searcher.labels.subarray(0, count)).toEqual(wide.labels)
+        expect(searcher.scores.subarray(0, count)).toEqual(wide.scores)
+      }
+    }
+    const row = data.x.row(0)
+    expect(model.predictOne(row, { allowed: new Uint32Array() }).labels.length).toBe(0)
+    for (const ask of [
+      (allowed: unknown) => model.predictOne(row, { allowed: allowed as never }),
+      (allowed: unknown) => model.searcher({ allowed: allowed as never }),
+    ]) {
+      await expectError(() => ask([1]), 'INVALID_ARGUMENT', /a Uint32Array for allowed/)
+      await expectError(() => ask(Uint32Array.of(40)), 'INDEX_OUT_OF_RANGE', /label 40/)
+      await expectError(() => ask(Uint32Array.of(3, 2)), 'UNSORTED_INDICES')
+      await expectError(() => ask(Uint32Array.of(3, 3)), 'DUPLICATE_INDEX')
+    }
+    expect(model.predictOne(row, { k: 4 })).toEqual((await model.predict(data.x, { k: 4 })).row(0))
+  })
+
+  it('are those of each call, in whatever order they come', async () => {
+    const row = data.x.row(7)
+    const scores = ['l3-hinge', 'log-sigmoid', 'noop', 'l1-hinge'] as const
+    const all = scores.flatMap((scores) =>
+      [1, 4, 40].flatMap((k) => [1, 6].map((beam) => ({ k, beam, scores, floor: -0.5 }))),
+    )
+    const batch = await Promise.all(all.map((options) => model.predict(data.x, options)))
+    for (const step of [1, 5, 7])
+      for (let i = 0; i < all.length; i++) {
+        const at = (i * step) % all.length
+        expect(model.predictOne(row, all[at])).toEqual(batch[at]?.row(7))
+      }
+  })
+})
+
+describe('a closed searcher', () => {
+  it('is refused, its model and other searchers are not', async () => {
+    const { indices, values } = data.x.row(0)
+    for (const options of [{ k: 2 }, { k: 2, allowed: Uint32Array.of(0, 5, 9) }]) {
+      const [one, other] = [model.searcher(options), model.searcher(options)]
+      expect(one.search(indices, values)).toBe(2)
+      const best = one.labels[0]
+      one.close()
+      one.close()
+      await expectError(() => one.search(indices, values), 'CLOSED', /the searcher is closed/)
+      expect(one.labels[0]).toBe(best)
+      expect(other.search(indices, values)).toBe(2)
+      other[Symbol.dispose]()
+      await expectError(() => other.search(indices, values), 'CLOSED', /the searcher is closed/)
+    }
+    expect(model.predictOne({ indices, values }).labels.length).toBeGreaterThan(2)
+  })
+})
+
+describe('in a loop that never lets the event loop turn', () => {
+  const path = place('loop.aquila')
+  const prelude = `
+    const model = await aquila.XLinear.open(${JSON.stringify(path)})
+    const row = { indices: new Uint32Array([0, 1, 2, 60, 61]), values: new Float32Array([1, 1, 1, 0.5, 0.5]) }
+    const megabytes = () => process.memoryUsage.rss() / 2 ** 20
+    const grown = (count, ask) => {
+      for (let i = 0; i < 2000; i++) ask(i)
+      const before = megabytes()
+      for (let i = 0; i < count; i++) ask(i)
+      return Math.round(megabytes() - before)
+    }
+  `
+  const numbers = async (code: string) => {
+    await (await XLinear.train(problem().x, problem().y)).save(path)
+    const { stdout, stderr } = await script(prelude + code)
+    expect(stderr).toBe('')
+    return JSON.parse(stdout) as number[]
+  }
+
+  it('memory stays flat, however many settings there are', async () => {
+    // A scratch memory for each call would take more than 30 kB: half a gigabyte or more in each of these.
+    const all = await numbers(`
+      const set = (i) => new Uint32Array([i % 10, 10 + i % 7, 20 + i % 11])
+      console.log(JSON.stringify([
+        grown(20000, (i) => model.predictOne(row, { k: 5, beam: 1 + i % 50 })),
+        grown(20000, (i) => model.predictOne(row, { floor: -i / 1000 })),
+        grown(20000, (i) => model.predictOne(row, { allowed: set(i) })),
+        grown(20000, (i) => model.searcher({ beam: 1 + i % 50 }).search(row.indices, row.values)),
+        grown(20000, (i) => {
+          const searcher = model.searcher({ allowed: set(i) })
+          searcher.search(row.indices, row.values)
+          searcher.close()
+        }),
+      ]))`)
+    for (const megabytes of all) expect(megabytes).toBeLessThan(150)
+  })
+
+  it('fifty settings by turns take little longer than one', async () => {
+    const [one, many] = await numbers(`
+      const time = (ask) => {
+        const start = performance.now()
+        for (let i = 0; i < 2000; i++) ask(i)
+        return performance.now() - start
+      }
+      const settings = Array.from({ length: 50 }, (_, i) => ({ k: 5, beam: 10 + i }))
+      const same = settings.map(() => ({ k: 5, beam: 34 }))
+      // The best of several, by turns: what else the machine does can only add to them.
+      let [one, many] = [Infinity, Infinity]
+      for (let round = 0; round < 15; round++) {
+        one = Math.min(one, time((i) => model.predictOne(row, same[i % 50])))
+        many = Math.min(many, time((i) => model.predictOne(row, settings[i % 50])))
+      }
+      console.log(JSON.stringify([one, many]))`)
+    // About 1; with a searcher for each call it was 16.
+    expect((many as number) / (one as number)).toBeLessThan(3)
   })
 })

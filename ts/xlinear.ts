@@ -1,6 +1,6 @@
 // Training, models, batch predictions.
 
-import { AquilaError, attempt, expected } from './errors.js'
+import { AquilaError, attempt, expected, translate } from './errors.js'
 import type { GroupParameters, PredictParameters, TrainParameters } from './generated/options.js'
 import { type Groups, groupsOf } from './groups.js'
 import { type PathLike, pathOf } from './io.js'
@@ -34,7 +34,7 @@ import {
 import { inPieces, type Turn } from './pieces.js'
 import { Ranked, type RankedRow } from './ranked.js'
 import { SEAL, sealed, uncloneable } from './sealed.js'
-import { RecentSearchers, Searcher } from './searcher.js'
+import { Answer, type Lookup, most, readSettings, Searcher } from './searcher.js'
 import { LabelTree, optionalTree } from './tree.js'
 
 /** Everything training may be told. */
@@ -206,7 +206,8 @@ export class XLinear {
   readonly #native: ModelHandle
   #info: ModelInfo | undefined
   #labelNames: readonly string[] | undefined
-  readonly #searchers = new RecentSearchers()
+  /** What single queries of this object are made with, from the first on. */
+  #queries: { lookup: Lookup; labels: number; answer: Answer } | undefined
 
   private constructor(seal: typeof SEAL, handle: ModelHandle, report?: TrainReport) {
     sealed(seal, 'XLinear', 'XLinear.open, XLinear.fromBytes, XLinear.train or XLinear.trainGroups')
@@ -323,22 +324,54 @@ export class XLinear {
   }
 
   /**
-   * Ranks labels of one row at once, on the calling thread: for one query this is far cheaper than a promise. The
-   * answer is a copy; {@link XLinear.searcher} saves that too.
+   * Ranks labels of one row at once, on the calling thread: for one query this is far cheaper than a promise. Options may
+   * differ from call to call at no cost; of sets of `allowed` labels the last four are kept prepared, and another one takes
+   * a look at all labels of the model. The answer is a copy; {@link XLinear.searcher} saves that too.
    */
-  predictOne(row: FeatureRow, options?: PredictParameters): RankedRow {
+  predictOne(row: FeatureRow, options?: SearchOptions): RankedRow {
+    const single = this.#single()
     const given = optionsOf(options)
-    const searcher = this.#searchers.find(given) ?? this.#searchers.keep(given, this.searcher(given))
+    const { settings } = single.answer
+    readSettings(given, settings)
+    const allowed = Object.hasOwn(given, 'allowed') ? labelsOf(given.allowed, 'allowed') : undefined
     const { indices, values, dense } = rowOf(row)
-    const count = searcher.search(indices, values, dense)
-    return { labels: searcher.labels.slice(0, count), scores: searcher.scores.slice(0, count) }
+    const k = most(settings, single.labels)
+    if (single.answer.labels.length < k) single.answer = new Answer(k, settings)
+    const { all, labels, scores } = single.answer
+    try {
+      const count =
+        allowed === undefined && dense === undefined
+          ? single.lookup(indices, values, all)
+          : single.lookup(indices, values, all, dense, allowed)
+      return { labels: labels.slice(0, count), scores: scores.slice(0, count) }
+    } catch (error) {
+      throw translate(error)
+    }
   }
 
-  /** A warm searcher for one query after another without garbage. */
+  /**
+   * A warm searcher for one query after another without garbage. It shares the memory of its queries with all others of
+   * this model; the labels that it is narrowed to are its own until it is closed or collected.
+   */
   searcher(options?: SearchOptions): Searcher {
-    const { allowed, ...params } = optionsOf(options)
-    const flat = flatten(params, specs.predict)
-    return Searcher.wrap(attempt(() => this.#native.searcher(flat, labelsOf(allowed, 'allowed'))))
+    const given = optionsOf(options)
+    const { lookup, labels } = this.#single()
+    const { settings } = new Answer(0)
+    readSettings(given, settings)
+    const allowed = Object.hasOwn(given, 'allowed') ? labelsOf(given.allowed, 'allowed') : undefined
+    const answer = new Answer(most(settings, labels), settings)
+    if (allowed === undefined) return Searcher.wrap(lookup, answer)
+    const narrowing = attempt(() => this.#native.narrow(allowed))
+    return Searcher.wrap(narrowing.lookup(this.#native), answer, narrowing)
+  }
+
+  #single(): { lookup: Lookup; labels: number; answer: Answer } {
+    this.#queries ??= attempt(() => ({
+      lookup: this.#native.lookup(),
+      labels: this.#native.labels,
+      answer: new Answer(10),
+    }))
+    return this.#queries
   }
 
   /** Writes the model to a file, whole or not at all: when the call is cancelled, an old file stays as it was. */
@@ -414,7 +447,7 @@ export class XLinear {
    * running end as if nothing had happened. Closing twice is fine.
    */
   close(): void {
-    this.#searchers.clear()
+    this.#queries = undefined
     this.#native.close()
   }
 

@@ -18,8 +18,28 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Where a model's handle and its searchers look for it: closing empties the place for all of them.
-pub type Slot = RefCell<Option<Arc<Model>>>;
+/// Where a model's handle and its searchers look for it, and the memory that their queries share: closing empties the place
+/// for all of them.
+#[derive(Default)]
+pub struct Slot {
+    pub(crate) model: RefCell<Option<Arc<Model>>>,
+    pub(crate) scratch: RefCell<query::Scratch>,
+}
+
+impl Slot {
+    fn new(model: Arc<Model>) -> Rc<Self> {
+        Rc::new(Self { model: RefCell::new(Some(model)), ..Self::default() })
+    }
+
+    /// Lets go of the model and of the queries' memory.
+    pub(crate) fn clear(&self, env: &Env) {
+        self.scratch.borrow_mut().clear(env);
+        if let Some(model) = self.model.replace(None) {
+            let bytes = model.as_bytes().len();
+            job::free(model, bytes);
+        }
+    }
+}
 
 /// What a user may know of a model.
 #[napi(object, object_from_js = false)]
@@ -92,16 +112,20 @@ impl ModelHandle {
     pub(crate) fn held(env: &Env, model: Arc<Model>) -> Self {
         let counted = model.as_bytes().len() as i64;
         account(env, counted);
-        Self { slot: Rc::new(RefCell::new(Some(model))), counted }
+        Self { slot: Slot::new(model), counted }
     }
 
     /// A handle of a mapped model: its pages are the system's to take back, so that they do not count.
     fn mapped(model: Arc<Model>) -> Self {
-        Self { slot: Rc::new(RefCell::new(Some(model))), counted: 0 }
+        Self { slot: Slot::new(model), counted: 0 }
     }
 
     pub(crate) fn model(&self) -> Result<Arc<Model>> {
-        self.slot.borrow().clone().ok_or_else(|| closed("the model"))
+        self.slot.model.borrow().clone().ok_or_else(|| closed("the model"))
+    }
+
+    pub(crate) fn slot(&self) -> Rc<Slot> {
+        Rc::clone(&self.slot)
     }
 }
 
@@ -198,7 +222,7 @@ impl ModelHandle {
     /// Whether it is not closed.
     #[napi(catch_unwind, getter)]
     pub fn is_open(&self) -> bool {
-        self.slot.borrow().is_some()
+        self.slot.model.borrow().is_some()
     }
 
     /// What a user may know of it.
@@ -271,23 +295,31 @@ impl ModelHandle {
         job::run(env, "predict", control, work, |_, result| Ok(ranked(result)))
     }
 
-    /// A warm searcher for single queries: `{ search, labels, scores }`.
+    /// The function of single queries.
     #[napi(
         catch_unwind,
-        ts_return_type = "{ search(indices: Uint32Array, values: Float32Array, dense?: Float32Array): number, labels: Uint32Array, scores: Float32Array }"
+        ts_return_type = "(indices: Uint32Array, values: Float32Array, answer: Uint32Array, dense?: Float32Array, allowed?: Uint32Array) => number"
     )]
-    pub fn searcher<'env>(
+    pub fn lookup<'env>(&self, env: &'env Env) -> Result<Unknown<'env>> {
+        self.model()?;
+        query::open(env, self.slot(), None)
+    }
+
+    /// Prepares a set of allowed labels for a searcher.
+    #[napi(catch_unwind)]
+    pub fn narrow(
         &self,
-        env: &'env Env,
-        #[napi(ts_arg_type = "Record<string, boolean | number | string>")] options: Object<'_>,
-        #[napi(ts_arg_type = "Uint32Array | undefined")] allowed: Option<Unknown<'_>>,
-    ) -> Result<Object<'env>> {
-        let model = self.model()?;
-        let mut params: PredictParams = params::read(&options)?;
-        // No answer is longer than the number of labels, and the result arrays need be no longer either.
-        params.k = params.k.min(model.labels().max(1) as u32);
-        let scope = scope(&model, read_labels(allowed, "allowed")?, None).js()?;
-        query::open(env, Rc::clone(&self.slot), params, scope)
+        env: Env,
+        #[napi(ts_arg_type = "Uint32Array")] allowed: Unknown<'_>,
+    ) -> Result<query::Narrowing> {
+        let labels: Vec<u32> = Numbers::read(&allowed, "allowed")?.to_whole("allowed")?;
+        query::Narrowing::new(&env, &*self.model()?, &labels)
+    }
+
+    /// Number of labels.
+    #[napi(catch_unwind, getter)]
+    pub fn labels(&self) -> Result<u32> {
+        Ok(self.model()?.labels() as u32)
     }
 
     /// Writes the model to a file, whole or not at all.
@@ -311,9 +343,6 @@ impl ModelHandle {
     #[napi(catch_unwind)]
     pub fn close(&mut self, env: Env) {
         account(&env, -std::mem::take(&mut self.counted));
-        if let Some(model) = self.slot.replace(None) {
-            let bytes = model.as_bytes().len();
-            job::free(model, bytes);
-        }
+        self.slot.clear(&env);
     }
 }

@@ -207,6 +207,8 @@ macro_rules! choice {
         impl $name {
             /// The texts of all variants.
             pub const TEXTS: &'static [&'static str] = &[$($text),+];
+            /// All variants, in the order of their texts.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
             /// The text of this variant.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }

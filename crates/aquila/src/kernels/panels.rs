@@ -58,6 +58,11 @@ impl DenseQuery {
         &mut self.values[..cols]
     }
 
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        4 * self.values.capacity() + 2 * self.whole.capacity() + self.parts.capacity()
+    }
+
     /// Prepares what was filled in for columns of this kind.
     pub fn finish(&mut self, kind: DenseKind) {
         let most = self.values.iter().fold(0f32, |m, v| m.max(v.abs()));

@@ -18,6 +18,11 @@ impl Default for Queue {
 pub(super) const QUEUE: usize = 1024;
 
 impl Queue {
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.places) + size_of_val(&*self.products)
+    }
+
     /// Adds all products to their sums.
     #[inline(always)]
     pub fn empty(&mut self, sums: &mut [f32]) {

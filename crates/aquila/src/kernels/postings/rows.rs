@@ -33,6 +33,11 @@ impl Rows {
         self.rows.resize(BATCH + active, Row::default());
     }
 
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        size_of::<Row>() * self.rows.capacity()
+    }
+
     /// Forgets all rows.
     #[inline(always)]
     pub fn clear(&mut self) {

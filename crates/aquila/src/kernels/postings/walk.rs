@@ -22,6 +22,14 @@ pub(super) struct Batch {
 }
 
 impl Scratch {
+    /// Bytes that it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        let Batch { hits, entries, masks, whole, full, pages } = &self.batch;
+        let rows = entries.bytes() + masks.bytes() + size_of::<Hit>() * hits.capacity();
+        let sections = size_of::<Whole>() * whole.capacity() + size_of::<Full>() * full.capacity();
+        rows + sections + size_of::<Page>() * pages.capacity() + self.queue.bytes()
+    }
+
     /// Makes room for the hits of that many chunks.
     pub(super) fn prepare(&mut self, active: usize) {
         if self.batch.hits.len() < active + 1 {

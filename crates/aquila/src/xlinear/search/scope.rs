@@ -19,6 +19,17 @@ pub enum Scope {
     Chosen(Csr),
 }
 
+impl Scope {
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::All => 0,
+            Self::Allowed(allowed) => allowed.layers.iter().map(|bits| size_of_val(&bits[..])).sum(),
+            Self::Chosen(labels) => labels.bytes() as usize,
+        }
+    }
+}
+
 /// A set of labels prepared for search: subtrees without any of them are never entered.
 #[derive(Debug, Clone)]
 pub struct Allowed {

@@ -90,6 +90,19 @@ impl Searcher {
         }
     }
 
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        fn of<T>(held: &Vec<T>) -> usize {
+            size_of::<T>() * held.capacity()
+        }
+        let cursors = of(&self.cursors) + of(&self.before) + of(&self.active) + of(&self.large);
+        let chunks = of(&self.chunks) + of(&self.slots) + of(&self.sums) + of(&self.root) + of(&self.others);
+        let found = of(&self.beam) + of(&self.reached) + of(&self.nodes) + of(&self.found) + of(&self.out);
+        let needed = of(&self.needed) + self.needed.iter().map(of).sum::<usize>();
+        let parts = of(&self.merge.reached) + self.scratch.bytes() + self.dense.bytes();
+        size_of::<[f32; HEAD]>() + cursors + chunks + found + needed + parts
+    }
+
     /// Sets a cursor on the block of every feature of the row that has one, and takes up its dense part.
     ///
     /// Where the model has a dense block and the row has none, entries of the dense columns are its dense part; where
