@@ -2,7 +2,8 @@
 //!
 //! A *link function* turns a margin into a score; PECOS calls it a post-processor. A *key* is a score's logarithm (of bare margins the margin): keys add down the tree and order as scores do. Every
 //! candidate's key is finite and at least [`LOWEST`], which is the key of a column that was never trained;
-//! [`ABSENT`] marks what is no candidate at all.
+//! [`ABSENT`] marks what is no candidate at all. A margin that is no number, as where a sum was ∞ − ∞, has the lowest
+//! key too.
 //!
 //! The best `k` are found in two steps. While keys are made, the maximum of each of `16 · m ≥ k` lanes is kept;
 //! each maximum is another candidate, so the k-th largest of them is a threshold that at least `k` candidates
@@ -19,11 +20,12 @@ pub(crate) const ABSENT: f32 = f32::NEG_INFINITY;
 /// How a margin `v` becomes a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// −max(0, 1−v)ᵖ, plus the parent's key and a trace of what v has beyond 1 ([`BEYOND`]); p is 1 to 4.
+    /// −max(0, 1−v)ᵖ, plus the parent's key, less a trace of what v lacks of [`REACH`] and [`FAR`] beyond 1 ([`BEYOND`]);
+    /// p is 1 to 4. Never above the parent's key.
     Hinge(u32),
-    /// −ln(1 + exp(−v)), plus the parent's key.
+    /// −ln(1 + exp(−v)), plus the parent's key. Never above that.
     LogSigmoid,
-    /// v alone.
+    /// v alone, and the largest finite number where a sum has passed it.
     Margin,
 }
 
@@ -132,7 +134,7 @@ fn keys_of(link: Link, parent: f32, sums: &mut [f32], width: usize, allowed: &[u
         Link::Hinge(3) => each(sums, width, allowed, maxima, |v| hinge(parent, v, |t| t * t * t)),
         Link::Hinge(_) => each(sums, width, allowed, maxima, |v| hinge(parent, v, |t| (t * t) * (t * t))),
         Link::LogSigmoid => each(sums, width, allowed, maxima, |v| log_sigmoid(parent, v)),
-        Link::Margin => each(sums, width, allowed, maxima, |v| v),
+        Link::Margin => each(sums, width, allowed, maxima, finite),
     }
 }
 
@@ -145,7 +147,7 @@ pub(crate) fn key(link: Link, parent: f32, margin: f32) -> f32 {
         Link::Hinge(3) => hinge(parent, margin, |t| t * t * t),
         Link::Hinge(_) => hinge(parent, margin, |t| (t * t) * (t * t)),
         Link::LogSigmoid => log_sigmoid(parent, margin),
-        Link::Margin => margin,
+        Link::Margin => finite(margin),
     };
     made.max(LOWEST)
 }
@@ -156,15 +158,34 @@ fn log_sigmoid(parent: f32, margin: f32) -> f32 {
     parent + margin.min(0.0) - ln_1p_exp(-margin.abs())
 }
 
-/// What a margin above 1 adds to a hinge's key, a unit: too little to move a score, enough to order candidates whose
-/// hinges are all at their end (scores then pass 1 by some millionths). Peers order those by label id, which costs
-/// up to 0.1 points of P@1.
-const BEYOND: f32 = 1.0 / (1 << 18) as f32;
+/// What each unit that a margin lacks of `1 + REACH` takes from a hinge's key, so that candidates whose hinges are all at
+/// their end are still ordered. Peers order those by label id, which costs up to 0.1 points of P@1. All in all it is three
+/// millionths a layer, and downward, so that no score passes 1; and it shows in an f32 just below 1, whose steps are a
+/// sixteenth of it.
+const BEYOND: f32 = 1.0 / (1 << 20) as f32;
+/// How far beyond 1 margins are told apart well: those of rows of length 1 hardly go farther.
+const REACH: f32 = 2.0;
+/// How far beyond that they are still told apart, by an eighth as much: rows of any length have such margins. Steps of an
+/// f32 are half a unit there, so that some of their order is lost to that of labels; log forms keep it.
+const FAR: f32 = 8.0;
 
 #[inline(always)]
 fn hinge(parent: f32, margin: f32, power: impl Fn(f32) -> f32) -> f32 {
+    // Comparisons, not `max` and `min`, which would make numbers of NaN.
     let short = 1.0 - margin;
-    parent - power(short.max(0.0)) - BEYOND * short.min(0.0)
+    let loss = if short < 0.0 { 0.0 } else { short };
+    let lacks = |reach: f32, width: f32| {
+        let lacks = short + reach;
+        let lacks = if lacks < 0.0 { 0.0 } else { lacks };
+        if lacks > width { width } else { lacks }
+    };
+    parent - power(loss) - BEYOND * (lacks(REACH, REACH) + 0.125 * lacks(REACH + FAR, FAR))
+}
+
+/// The margin itself, of which the sum may have overflowed.
+#[inline(always)]
+fn finite(margin: f32) -> f32 {
+    if margin > f32::MAX { f32::MAX } else { margin }
 }
 
 #[inline(always)]
@@ -271,6 +292,34 @@ pub(crate) fn keep_best(isa: Isa, packed: &mut Vec<u64>, k: usize) {
     packed.truncate(k);
 }
 
+/// Keeps the `k` largest likewise, and beyond them all whose key is not below what `least` makes of the k-th one's.
+pub(crate) fn keep_tied(isa: Isa, packed: &mut Vec<u64>, k: usize, least: impl Fn(f32) -> f32) {
+    let n = packed.len();
+    if k == 0 || k >= n {
+        return keep_best(isa, packed, k);
+    }
+    // A key and the highest id: the smallest number of that key.
+    let bound = |kth: u64| pack(least(unpack(kth).0), u32::MAX);
+    if n <= FEW {
+        keep_best(isa, packed, n);
+        let bound = bound(packed[k - 1]);
+        let tied = packed[k..].iter().take_while(|p| **p >= bound).count();
+        packed.truncate(k + tied);
+        return;
+    }
+    packed.select_nth_unstable_by(k - 1, |a, b| b.cmp(a));
+    let bound = bound(packed[k - 1]);
+    let mut kept = k;
+    for i in k..n {
+        if packed[i] >= bound {
+            packed.swap(kept, i);
+            kept += 1;
+        }
+    }
+    packed.truncate(kept);
+    packed.sort_unstable_by(|a, b| b.cmp(a));
+}
+
 /// Up to so many numbers are sorted by comparing all with all.
 const FEW: usize = 64;
 
@@ -330,6 +379,28 @@ mod tests {
                     let mut kept = all.clone();
                     keep_best(isa, &mut kept, k);
                     assert_eq!(kept, sorted[..k.min(n as usize)], "{isa:?}, {k} of {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn those_tied_with_the_kth_are_kept_too() {
+        for n in [3, 40, 64, 65, 500] {
+            let mut all: Vec<u64> = (0..n).map(|i| pack(-((i * 7 % n / 3) as f32), i * 7 % n)).collect();
+            all.rotate_left(n as usize / 2);
+            for k in [0, 1, 2, 3, 10, 100, 1000] {
+                for slack in [0.0, 1.5] {
+                    let mut kept = all.clone();
+                    keep_tied(Isa::detect(), &mut kept, k, |key| key - slack);
+                    let mut want = all.clone();
+                    want.sort_unstable_by(|a, b| b.cmp(a));
+                    if let Some(kth) = k.checked_sub(1).and_then(|k| want.get(k)).map(|p| unpack(*p).0) {
+                        want.retain(|p| unpack(*p).0 >= kth - slack);
+                    } else {
+                        want.truncate(k);
+                    }
+                    assert_eq!(kept, want, "{k} of {n}, slack {slack}");
                 }
             }
         }

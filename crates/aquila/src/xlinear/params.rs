@@ -246,8 +246,11 @@ impl Params for TrainParams {
 }
 
 crate::choice! {
-    /// How a margin becomes a score and joins its parent's. `v` is the margin; hinges are of order p = 1…4. What v has
-    /// beyond 1 adds (v − 1)/2¹⁸ to a hinge's logarithm, so that labels at the hinge's end are still ordered.
+    /// How a margin becomes a score and joins its parent's. `v` is the margin; hinges are of order p = 1…4. What v
+    /// lacks of 3, up to 2, takes 2⁻²⁰ a unit from a hinge's logarithm, and what it lacks of 11, up to 8, an eighth as much,
+    /// so that labels at the hinge's end are still ordered.
+    /// Scores of product forms are from 0 to 1, those of log forms at most 0, but where slots are merged by their sum; bare
+    /// margins are finite. A margin that is no number gives the lowest score.
     pub enum ScoreForm {
         /// exp(−max(0, 1−v)), times the parent's score.
         L1Hinge = "l1-hinge",

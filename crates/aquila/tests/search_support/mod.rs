@@ -55,6 +55,8 @@ pub struct Plan {
     pub kind: WeightKind,
     /// How slots of a label are merged.
     pub merge: Merge,
+    /// Whether rows are scaled to length 1.
+    pub normalize: bool,
 }
 
 impl Plan {
@@ -74,6 +76,7 @@ impl Plan {
             untrained: 0.0,
             kind: WeightKind::Byte,
             merge: Merge::All,
+            normalize: true,
         }
     }
 }
@@ -302,6 +305,7 @@ pub fn make(plan: &Plan, threads: usize) -> Made {
     let mut parts =
         ModelParts { features: plan.features, dense: plan.dense, seed: plan.seed, ..ModelParts::default() };
     parts.params.overlap.merge = plan.merge;
+    parts.params.model.normalize = plan.normalize;
     let model = Model::assemble(parts, &tree, format, blocks, &Control::with_threads(threads)).unwrap();
     Made { plan: plan.clone(), tree, format, columns, model }
 }
@@ -342,7 +346,8 @@ pub fn rows_of(plan: &Plan, n: usize, seed: u64) -> Features {
 
 fn log_score(form: ScoreForm, v: f64) -> f64 {
     let t = (1.0 - v).max(0.0);
-    let beyond = (v - 1.0).max(0.0) / f64::from(1 << 18);
+    let lacks = (3.0 - v).clamp(0.0, 2.0) + (11.0 - v).clamp(0.0, 8.0) / 8.0;
+    let beyond = -lacks / f64::from(1 << 20);
     match form {
         ScoreForm::L1Hinge | ScoreForm::LogL1Hinge => beyond - t,
         ScoreForm::L2Hinge | ScoreForm::LogL2Hinge => beyond - t.powi(2),
@@ -454,7 +459,7 @@ pub fn shown(form: ScoreForm, key: f64) -> f64 {
 }
 
 /// Compares a result with the reference: the right number, order and scores; labels may differ only among keys that are
-/// equal within the tolerance.
+/// equal within the tolerance, or whose scores are.
 pub fn agree(form: ScoreForm, got: &[(u32, f32)], want: &BTreeMap<u32, f64>, k: usize, place: &str) {
     let mut sorted: Vec<(u32, f64)> = want.iter().map(|(l, v)| (*l, *v)).collect();
     sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -463,7 +468,9 @@ pub fn agree(form: ScoreForm, got: &[(u32, f32)], want: &BTreeMap<u32, f64>, k: 
     let near = |a: f64, b: f64| a == b || (a - b).abs() <= 2e-3 * a.abs().max(1.0);
     for (i, ((label, score), (_, key))) in got.iter().zip(&sorted).enumerate() {
         let own = *want.get(label).unwrap_or_else(|| panic!("{place}: label {label} was not reached"));
-        assert!(near(own, *key), "{place}, rank {i}: label {label} has key {own}, expected {key}");
+        // Scores next to nothing are alike when shown, and their labels ascend.
+        let tied = shown(form, own).max(shown(form, *key)) < 1e-40 && is_product(form);
+        assert!(near(own, *key) || tied, "{place}, rank {i}: label {label} has key {own}, expected {key}");
         let expected = shown(form, own);
         let close = (f64::from(*score) - expected).abs() <= 2e-3 * expected.abs().max(1e-2);
         assert!(close, "{place}, rank {i}: label {label} scores {score}, expected {expected}");

@@ -31,6 +31,28 @@ impl ScoreForm {
             _ => key,
         }
     }
+
+    /// A key that no key of the same score as this one's is below.
+    pub(super) fn tied(self, key: f32) -> f32 {
+        match self {
+            // A step of an f32 is 1.2·10⁻⁷ of it at most; twice that, and twice what libraries err by.
+            Self::L1Hinge | Self::L2Hinge | Self::L3Hinge | Self::L4Hinge | Self::Sigmoid if key > -87.0 => {
+                key - 5e-7
+            }
+            // Steps of the smallest numbers are coarse, up to the last of them: between 1.5 times it and half of it.
+            Self::L1Hinge | Self::L2Hinge | Self::L3Hinge | Self::L4Hinge | Self::Sigmoid => {
+                if self.of_key(key) > 0.0 { key - 1.5 } else { LOWEST }
+            }
+            _ => key,
+        }
+    }
+}
+
+/// Puts labels with their scores in order: the best first, labels of equal scores as they ascend.
+pub(super) fn order(ranked: &mut [(u32, f32)]) {
+    if !ranked.is_sorted_by(|a, b| a.1 > b.1 || (a.1 == b.1 && a.0 < b.0)) {
+        ranked.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    }
 }
 
 impl Model {
@@ -117,21 +139,22 @@ impl Model {
                     select::keys(s.isa, params.scores.link(), a.key, sums, width, of_chunk, &mut maxima);
                 }
                 let threshold = maxima.threshold(s.isa, best);
+                let reached = if slots { params.scores.tied(threshold) } else { threshold };
                 if let Some(ring) = several {
                     let merging = model.merging(params, s.edge);
-                    return model.take_several(s, ring, active, merging, (threshold, k));
+                    return model.take_several(s, ring, active, merging, params.scores, (threshold, k));
                 }
                 if let Some(ring) = ring.filter(|ring| t == 0 && ring.root > 0) {
                     model.keep_root(s, ring, active);
                 }
                 s.reached.clear();
                 let keys = &s.sums[..active.len() * stride];
-                select::reach(s.isa, keys, threshold, &mut s.reached);
+                select::reach(s.isa, keys, reached, &mut s.reached);
                 model.take(s, t, active);
             });
             select::keep_best(s.isa, &mut s.nodes, beam);
             if self.one_slot() {
-                select::keep_best(s.isa, &mut s.found, k);
+                select::keep_tied(s.isa, &mut s.found, k, |key| params.scores.tied(key));
             }
             // The chosen few again, ascending by node.
             for packed in &mut s.nodes {
@@ -187,15 +210,15 @@ impl Model {
         out: &mut Vec<(u32, f32)>,
     ) {
         self.merge_found(s, params);
-        select::keep_best(s.isa, &mut s.found, k);
+        select::keep_tied(s.isa, &mut s.found, k, |key| params.scores.tied(key));
         out.clear();
-        for packed in &s.found {
+        out.extend(s.found.iter().map(|packed| {
             let (key, label) = select::unpack(*packed);
-            let score = params.scores.of_key(key);
-            if score >= params.floor {
-                out.push((label, score));
-            }
-        }
+            (label, params.scores.of_key(key))
+        }));
+        order(out);
+        out.truncate(k);
+        out.truncate(out.partition_point(|(_, score)| *score >= params.floor));
     }
 
     /// What was found at slots becomes what was found of labels, where labels have several.

@@ -46,7 +46,8 @@ impl Merging {
             sum += if logs { (key - best).exp() } else { key };
         }
         let shared = if how == Merge::Sum { sum } else { sum / n };
-        if logs { best + shared.ln() } else { shared }
+        // A sum of margins may overflow.
+        if logs { best + shared.ln() } else { shared.clamp(LOWEST, f32::MAX) }
     }
 
     /// How far a label's key can be above the largest of its slots', with so many slots.

@@ -6,15 +6,26 @@
 //! 3. `kernels::select` turns margins into keys (logarithms of scores, so that paths add and nothing
 //!    underflows) and finds the best: inner nodes become the next beam, slots become candidates for the
 //!    result. Slots of upper layers (trees of mixed depth) do not take places of the beam.
-//! 4. The best `k` candidates are the result; only their scores see an exponential.
+//! 4. The best `k` candidates are the result; only their scores, and those that may equal the last of them, see an
+//!    exponential.
 //!
 //! ## Order
-//! Results are ordered by key. Equal keys are ordered by label id, nodes of equal keys by column. Scores of product
-//! forms below about 10⁻³⁸ are shown as 0 but keep the order of their keys.
+//! Results are ordered by score, and those of equal scores by label id: by what is returned, so that whoever merges lists
+//! can do the same. Nodes of the beam are ordered by key, those of equal keys by column. Several keys may show the same
+//! score, near 1 for want of digits and below about 10⁻³⁸ for want of smaller numbers; log forms keep these apart.
+//!
+//! ## Range
+//! Scores of product forms are from 0 to 1, those of log forms at most 0, and bare margins finite, whatever the rows and
+//! weights are; only the sum of several slots' scores may pass 1. A margin that is no number, as ∞ − ∞ where a sum has
+//! overflowed, is lower than all others and scores what a column without training does.
 //!
 //! ## Columns without training
 //! A column whose bias is −∞ was never trained. It ranks after all others, with score 0 in product forms
 //! and `f32::MIN` in log forms and bare margins: it shows only when nothing else fills `k`.
+//!
+//! ## Damaged files
+//! Every label that is returned is one of the model, and chosen labels come back exactly as they were asked for: one that
+//! no table leads to any more scores what a column without training does.
 //!
 //! ## Labels with several slots
 //! Where a label has more than one slot, the scores of those that the search reached are merged as the model says

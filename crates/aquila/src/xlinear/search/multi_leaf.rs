@@ -3,7 +3,7 @@
 //! Let `c` be the most slots of a label in the layer of leaves, and `θ` a key that at least `k·c` of the slots reached
 //! there have. These are slots of at least `k` labels, which are merged first. A label's key is above that of its best
 //! slot by no more than [`Merging::rise`], so one whose best slot is lower than the `k`-th of these labels by more cannot
-//! be among the best. What is left between is merged then; it is little. (By `θ` alone, which a label's key falls short of
+//! be among the best, nor can it have the same score as the last of them, which takes a little more. What is left between is merged then; it is little. (By `θ` alone, which a label's key falls short of
 //! by up to [`Merging::fall`], twice as many labels would have to be.) Each label is merged once, where its best slot is
 //! met: from there a ring of columns leads to the rest. Slots under the root, all of them reached long before, take part
 //! as if they were one more chunk.
@@ -47,6 +47,7 @@ impl Model {
         ring: &Ring,
         active: &[Active],
         merging: Merging,
+        form: ScoreForm,
         (threshold, k): (f32, usize),
     ) {
         // The root's chunk follows the others; what was kept of it for a search without this step is not needed.
@@ -61,10 +62,10 @@ impl Model {
         let slack = 1e-5 * (1.0 + threshold.abs());
         let sure = (threshold - slack).max(LOWEST);
         self.merge_from(s, ring, active, merging, sure..=f32::INFINITY);
-        select::keep_best(s.isa, &mut s.found, k);
-        let worst = s.found.last().filter(|_| s.found.len() == k).map_or(LOWEST, |p| select::unpack(*p).0);
+        select::keep_tied(s.isa, &mut s.found, k, |key| form.tied(key));
+        let worst = k.checked_sub(1).and_then(|k| s.found.get(k)).map_or(LOWEST, |p| select::unpack(*p).0);
         let (rise, fall) = (merging.rise(most), merging.fall(most));
-        let least = (worst.max(threshold - fall) - rise - slack).max(LOWEST);
+        let least = (form.tied(worst.max(threshold - fall)) - rise - slack).max(LOWEST);
         if least < sure {
             self.merge_from(s, ring, active, merging, least..=sure.next_down());
         }
