@@ -304,6 +304,9 @@ fn bad_input_is_named() {
     refused(e.add(&[1], None, twice), DuplicateIndex, &["truth", "column 2"]);
     let beyond = Row { indices: &[4], values: &[1.0] };
     refused(e.add(&[1], None, beyond), IndexOutOfRange, &["truth", "4"]);
+    // Behind the last rank that counts too: such a list is of another model, or of a damaged one.
+    let mut first = Evaluator::new(&Metrics::at([1]), 4).unwrap();
+    refused(first.add(&[1, 2, 4], None, NONE), IndexOutOfRange, &["label 4", "rank 3", "labels, 4"]);
     let report = e.report();
     assert_eq!((report.rows, report.unlabelled_rows), (0, 0), "a refused row must leave nothing behind");
 

@@ -5,7 +5,7 @@ mod search_support;
 use aquila::control::Control;
 use aquila::kernels::Isa;
 use aquila::xlinear::{Model, PredictParams, Scope, Searcher};
-use aquila::{Csr, ErrorCode};
+use aquila::{Csr, ErrorCode, Ranked};
 use search_support::*;
 
 fn examples() -> Vec<Made> {
@@ -41,15 +41,27 @@ fn use_it(bytes: Vec<u8>, made: &Made, x: &aquila::Features) -> Result<(), aquil
     let labels: Vec<u32> = (0..made.plan.labels as u32).step_by(5).collect();
     let control = Control::with_threads(1);
     let allowed = Scope::Allowed(model.allow(&labels)?);
-    model.predict(x, &params, &allowed, &control)?;
+    let ranked = model.predict(x, &params, &allowed, &control)?;
+    assert!(ranked.labels.iter().all(|l| (*l as usize) < model.labels()));
     model.meanings(&labels[..labels.len().min(4)], 2, &control)?;
     let n = labels.len();
     let indptr = (0..=x.rows()).map(|i| i * n).collect();
     let chosen =
         Csr::new(x.rows(), made.plan.labels, indptr, labels.repeat(x.rows()), vec![1.0; n * x.rows()])?;
-    model.predict(x, &params, &Scope::Chosen(chosen), &control)?;
+    exactly(&model.predict(x, &params, &Scope::Chosen(chosen), &control)?, &labels);
     let _ = (model.tree(), model.info(), model.label_name(0));
     Ok(())
+}
+
+/// Every row has just these labels, best first, and scores that are numbers.
+fn exactly(ranked: &Ranked, labels: &[u32]) {
+    for span in ranked.indptr.windows(2) {
+        let mut found = ranked.labels[span[0]..span[1]].to_vec();
+        found.sort_unstable();
+        assert_eq!(found, labels);
+        let scores = &ranked.scores[span[0]..span[1]];
+        assert!(scores.is_sorted_by(|a, b| a >= b) && scores.iter().all(|s| s.is_finite()), "{scores:?}");
+    }
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl Evaluator {
     }
 
     /// Adds one row: its ranked labels, best first, their scores if known, and the true labels. Only the first
-    /// `max(ks)` of the list are looked at. After an error the evaluator is as it was before.
+    /// `max(ks)` of the list count, but all must be labels. After an error the evaluator is as it was before.
     pub fn add(&mut self, ranked: &[u32], scores: Option<&[f32]>, truth: Row<'_>) -> Result<()> {
         self.check_room(1)?;
         let set = self.check(ranked, scores, truth)?;
@@ -217,6 +217,7 @@ impl Evaluator {
         {
             fail!(ShapeMismatch, "a row ranks {} labels but has {} scores", ranked.len(), scores.len());
         }
+        self.check_ids(ranked)?;
         let ranked = &ranked[..ranked.len().min(self.depth())];
         self.check_ranked(ranked)?;
         self.check_scores(ranked.len(), scores)
@@ -242,7 +243,9 @@ impl Evaluator {
         self.add_ideal();
     }
 
-    fn check_ranked(&mut self, ranked: &[u32]) -> Result<()> {
+    /// Checks the ids of a whole list: one beyond the labels says that the list is of another model, or that its model is
+    /// damaged, wherever it stands.
+    fn check_ids(&self, ranked: &[u32]) -> Result<()> {
         if let Some(r) = ranked.iter().position(|l| *l as usize >= self.labels) {
             fail!(
                 IndexOutOfRange,
@@ -252,6 +255,10 @@ impl Evaluator {
                 self.labels
             );
         }
+        Ok(())
+    }
+
+    fn check_ranked(&mut self, ranked: &[u32]) -> Result<()> {
         // A label twice in a list would be a hit twice and could lift precision above what can be.
         self.sorted.clear();
         self.sorted.extend_from_slice(ranked);

@@ -1,5 +1,6 @@
 //! Scores of chosen labels, whatever the beam: their ancestors are scored and nothing else.
 
+use super::beam::order;
 use super::merge::Slot;
 use super::searcher::Searcher;
 use crate::data::FeatureRow;
@@ -160,7 +161,19 @@ impl Model {
         out: &mut Vec<(u32, f32)>,
     ) -> Result<()> {
         self.reach_chosen(s, row, params, &[labels])?;
-        self.finish(s, params, usize::MAX, out);
+        self.merge_found(s, params);
+        // Damaged tables lead to labels that nobody asked for, to some labels twice, and to others not at all.
+        let id = |packed: &u64| select::unpack(*packed).1;
+        s.found.sort_unstable_by(|a, b| id(a).cmp(&id(b)).then(b.cmp(a)));
+        let mut found = s.found.iter().map(|packed| select::unpack(*packed)).peekable();
+        out.clear();
+        for &label in labels {
+            while found.next_if(|(_, of)| *of < label).is_some() {}
+            let key = found.next_if(|(_, of)| *of == label).map_or(LOWEST, |(key, _)| key);
+            out.push((label, params.scores.of_key(key)));
+        }
+        order(out);
+        out.retain(|(_, score)| *score >= params.floor);
         Ok(())
     }
 
