@@ -33,7 +33,7 @@ impl LayerTables {
                 }
                 Ok(span)
             };
-            let table = |kind, numbers: usize| bytes(kind, Some(4 * numbers));
+            let table = |kind, numbers: usize| bytes(kind, numbers.checked_mul(4));
             let some = |wanted: bool, kind, numbers| wanted.then(|| table(kind, numbers)).transpose();
             let (mut panel, mut scales) = (0..0, 0..0);
             if dense.cols() > 0 {

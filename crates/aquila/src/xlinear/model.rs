@@ -2,7 +2,7 @@
 
 use super::file::{self, Bytes, Kind, Sections, Writer};
 use super::layer_tables::{Directory, LayerTables, U32s};
-use super::layout::{LayerShape, Panels, Shape, first_chunks, lay_out};
+use super::layout::{HEAD, LayerShape, Panels, Shape, first_chunks, lay_out};
 use super::names::{Named, write_starts};
 use super::{Block, DenseCodes, Merge, TrainParams, WeightFormat, WeightKind};
 use crate::control::Control;
@@ -263,7 +263,10 @@ impl Model {
         let number = |of: &Json, name: &str| {
             of.get(name).and_then(Json::as_u64).ok_or_else(|| broken(format!("its description lacks {name}")))
         };
-        let size = |of: &Json, name: &str| number(of, name).map(|v| v as usize);
+        let size = |of: &Json, name: &str| {
+            let most = |_| broken(format!("its description has {name} beyond every memory"));
+            number(of, name).and_then(|v| usize::try_from(v).map_err(most))
+        };
 
         let mut layers = Vec::new();
         for l in description.get("layers").and_then(Json::as_array).map_or(&[][..], Vec::as_slice) {
@@ -276,13 +279,19 @@ impl Model {
                 head: None,
             });
         }
+        // Memory is taken by these numbers. Those of parents and columns are as large as tables of the file, by
+        // `LayerTables`; the others are bounded by them: a chunk has a column at least.
         let fits = |l: &LayerShape| {
             let limit = u32::MAX as usize;
-            l.parents.max(l.columns).max(l.chunks) < limit
+            l.parents.max(l.columns) < limit
+                && l.columns > 0
                 && (1..=8).contains(&l.words)
+                && (l.columns.div_ceil(l.stride())..=l.columns).contains(&l.chunks)
                 && l.nodes <= l.columns
         };
-        if layers.is_empty() || !layers.iter().all(fits) {
+        let parents = std::iter::once(1).chain(layers.iter().map(|l| l.nodes));
+        let hang = layers.iter().zip(parents).all(|(l, nodes)| l.parents == nodes);
+        if layers.is_empty() || layers.len() > MOST_LAYERS || !hang || !layers.iter().all(fits) {
             return Err(broken("its layers are impossible".into()));
         }
         let head_columns = Shape::place_head(&mut layers);
@@ -344,6 +353,12 @@ impl Model {
         if labels == 0 || labels >= u32::MAX as usize || slots != all_slots || slots < labels {
             return Err(broken(format!("{labels} labels do not fit {slots} slots")));
         }
+        for (of, count) in [(Named::Labels, labels), (Named::Features, features)] {
+            let starts = sections.find(of.kinds().0, 0).map(|span| span.len());
+            if starts.is_some_and(|bytes| Some(bytes) != (count + 1).checked_mul(8)) {
+                return Err(broken(format!("its names do not fit its {count} {}", of.plural())));
+            }
+        }
         let seed = number(&description, "seed")?;
         // Names stay where they are: there may be millions.
         let parts =
@@ -368,6 +383,9 @@ impl Model {
         })
     }
 }
+
+/// More layers than a file can have: 255 below the head, which has no more than columns.
+const MOST_LAYERS: usize = 255 + HEAD;
 
 fn broken(what: String) -> Error {
     Error::new(ErrorCode::BadModel, format!("the model is broken: {what}"))

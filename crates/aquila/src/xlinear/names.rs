@@ -23,6 +23,14 @@ impl Named {
         }
     }
 
+    /// What they are called.
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::Labels => "labels",
+            Self::Features => "features",
+        }
+    }
+
     /// Refuses names that are neither none nor one each.
     pub fn check(self, names: &[String], count: usize) -> Result<()> {
         if !names.is_empty() && names.len() != count {
