@@ -1,5 +1,4 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { AquilaError, Csr, type Progress, readXmc, XLinear } from 'aquila-xmc'
+import { AquilaError, type CallOptions, Csr, type Progress, readXmc, XLinear } from 'aquila-xmc'
 import { beforeAll, describe, expect, it } from 'vitest'
 import {
   bigProblem,
@@ -20,45 +19,39 @@ beforeAll(async () => {
   model = await XLinear.train(big.x, big.y, { solver: { maxPasses: 1 } })
 })
 
-/** The longest time the event loop stood still for the work, the call itself included, in ms: the best of a few
- * tries, for other processes on the machine can only add to it. */
-async function longestDelay(work: () => Promise<unknown>): Promise<number> {
-  let best = Number.POSITIVE_INFINITY
-  for (let i = 0; i < 15 && best >= 20; i++) {
-    const delay = monitorEventLoopDelay({ resolution: 1 })
-    await sleep(5)
-    delay.enable()
-    // The monitor does not see what is done before the loop turns for the first time.
-    const start = performance.now()
-    const done = work()
-    const called = performance.now() - start
-    await done
-    await sleep(5)
-    delay.disable()
-    best = Math.min(best, Math.max(called, delay.max / 1e6))
-  }
-  return best
+/** How often the event loop turned from when the call returned until its promise settled: a count, as a time would tell of
+ * whatever else the machine does. */
+async function turns(work: () => Promise<unknown>): Promise<number> {
+  const settled = work().then(
+    () => true,
+    () => true,
+  )
+  for (let turned = 0; ; turned++)
+    if (await Promise.race([settled, new Promise<false>((turn) => setImmediate(turn, false))])) return turned
 }
 
 describe('the event loop', () => {
+  // Work of half a second and more on other threads leaves it thousands of turns, however busy the machine is; work on
+  // its own thread, two or three.
   it('goes on during training', async () => {
-    expect(await longestDelay(() => XLinear.train(big.x, big.y, {}, { threads: 1 }))).toBeLessThan(20)
+    expect(await turns(() => XLinear.train(big.x, big.y, {}, { threads: 1 }))).toBeGreaterThan(20)
   })
 
   it('goes on during prediction', async () => {
-    expect(await longestDelay(() => model.predict(big.x, {}, { threads: 1 }))).toBeLessThan(20)
+    expect(await turns(() => model.predict(big.x, {}, { threads: 1 }))).toBeGreaterThan(20)
   })
 
+  // What is handed over on this thread comes in pieces of a known size, with a turn after each.
   it('goes on while a large model is copied', async () => {
     const bytes = new Uint8Array(200_000_000).fill(1)
     const opened = () => expectError(() => XLinear.fromBytes(bytes), 'BAD_MODEL')
-    expect(await longestDelay(opened)).toBeLessThan(20)
+    expect(await turns(opened)).toBeGreaterThanOrEqual(200_000_000 / (4 << 20) - 1)
   })
 
   it('goes on while very many names are taken', async () => {
     const { x, y, labelNames } = manyLabels()
     const trained = () => XLinear.train(x, y, { labelNames, solver: { maxPasses: 1 } })
-    expect(await longestDelay(trained)).toBeLessThan(20)
+    expect(await turns(trained)).toBeGreaterThanOrEqual(200_000 / 5_000 - 1)
   })
 
   it('goes on while very many meanings are told', async () => {
@@ -66,7 +59,7 @@ describe('the event loop', () => {
     const overlap = { copies: 2, leafCap: 4, minScore: 0 }
     const told = await XLinear.train(x, y, { overlap, solver: { maxPasses: 1 } })
     expect((await told.meanings({ features: 0 })).length).toBeGreaterThan(5_000)
-    expect(await longestDelay(() => told.meanings())).toBeLessThan(20)
+    expect(await turns(() => told.meanings())).toBeGreaterThan(5_000 / 100)
   })
 })
 
@@ -140,38 +133,45 @@ describe('what is taken over in pieces', () => {
 })
 
 describe('cancellation', () => {
-  async function cancelled(work: (signal: AbortSignal) => Promise<unknown>, after: number): Promise<number> {
-    const controller = new AbortController()
-    const reason = new Error('enough')
-    const promise = work(controller.signal)
-    const failed = promise.then(
-      () => 'ended before it was cancelled',
-      (error: unknown) => error,
-    )
-    await sleep(after)
-    const start = performance.now()
-    controller.abort(reason)
-    expect(await failed).toBe(reason)
-    return performance.now() - start
+  /** Aborts a call when it reports what `when` waits for, and returns its last report. */
+  async function abortedAt(
+    work: (call: CallOptions) => Promise<unknown>,
+    when: (progress: Progress) => boolean,
+  ): Promise<Progress> {
+    const [controller, reason] = [new AbortController(), new Error('enough')]
+    let last: Progress | undefined
+    const onProgress = (progress: Progress) => {
+      last = progress
+      if (when(progress)) controller.abort(reason)
+    }
+    await expect(work({ onProgress, signal: controller.signal, threads: 1 })).rejects.toBe(reason)
+    return last ?? expect.fail('no progress')
   }
 
-  it('ends a training within 200 ms, whatever it is doing', async () => {
+  // By itself this training takes minutes, which is longer than a test may: that it ends shows that it was ended.
+  it.each(['forecast', 'labelVectors', 'tree', 'layers'])('ends a training at its %s', async (stage) => {
     const { x, y } = hardProblem()
-    for (const after of [0, 20, 100, 300, 1000]) {
-      let best = Number.POSITIVE_INFINITY
-      for (let i = 0; i < 3 && best >= 200; i++) {
-        const work = (signal: AbortSignal) => XLinear.train(x, y, { solver: ENDLESS }, { signal, threads: 1 })
-        best = Math.min(best, await cancelled(work, after))
-      }
-      expect(best).toBeLessThan(200)
-    }
+    const train = (call: CallOptions) => XLinear.train(x, y, { solver: ENDLESS }, call)
+    const last = await abortedAt(train, (progress) => progress.stage === stage)
+    expect(last.stage === 'layers' && last.done === last.total).toBe(false)
   })
 
-  it('ends a prediction within 200 ms', async () => {
+  it('ends a training at once', async () => {
+    const { x, y } = hardProblem()
+    const [controller, reason] = [new AbortController(), new Error('enough')]
+    const running = XLinear.train(x, y, { solver: ENDLESS }, { signal: controller.signal })
+    controller.abort(reason)
+    await expect(running).rejects.toBe(reason)
+  })
+
+  it('ends a prediction in its midst', async () => {
+    // Each row looks at every node: several times the work that is done before the first report arrives.
     const wide = { beam: 1000, k: 1000 }
-    expect(await cancelled((signal) => model.predict(big.x, wide, { signal, threads: 1 }), 10)).toBeLessThan(
-      200,
+    const last = await abortedAt(
+      (call) => model.predict(big.x, wide, call),
+      () => true,
     )
+    expect(last.done).toBeLessThan(last.total)
   })
 
   it('is noticed before the call begins', async () => {
@@ -255,12 +255,11 @@ describe('the process', () => {
   })
 
   it('ends at once when told to, work or no work', async () => {
-    const start = performance.now()
+    // The work takes minutes, which is longer than a test may.
     const { code } = await script(`${prepare}
       aquila.XLinear.train(x, y, { solver: { eps: 1e-6, maxPasses: 10000 } }, { onProgress() {} })
       setTimeout(() => process.exit(7), 100)`)
     expect(code).toBe(7)
-    expect(performance.now() - start).toBeLessThan(20_000)
   })
 
   it('is not ended by a rejection that is handled', async () => {

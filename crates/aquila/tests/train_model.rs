@@ -4,44 +4,96 @@ mod common;
 mod train_support;
 
 use aquila::params::{Params, Value};
-use aquila::tree::NODE;
-use aquila::xlinear::{Negatives, TrainInputs, TrainParams, train};
-use aquila::{Control, Features};
+use aquila::tree::{NODE, TreeLayer};
+use aquila::xlinear::{Model, Negatives, PredictParams, Scope, ScoreForm, TrainInputs, TrainParams, train};
+use aquila::{Control, Csr, Features, Row};
 use common::{Lists, Rng, control, csr, labels_below, lists, random_tree, separable};
 use std::cmp::Reverse;
-use train_support::{learn, params, precision_at_1, small};
+use std::collections::BTreeMap;
+use train_support::{learn, params, precision_at_1, small, weights};
+
+/// The most children of a node, and the most labels of a leaf.
+fn widest(model: &Model) -> (usize, usize) {
+    let tree = model.tree().unwrap();
+    let (last, inner) = tree.layers().split_last().unwrap();
+    let most = |layer: &TreeLayer| (0..layer.parents()).map(|p| layer.children(p).len()).max().unwrap();
+    (inner.iter().map(most).max().unwrap_or(0), most(last))
+}
+
+/// Whether two models have the same tree and yet other weights.
+fn other_weights(one: &Model, other: &Model) -> bool {
+    let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 0.02);
+    let alike = |(a, b): (&Option<Vec<f64>>, &Option<Vec<f64>>)| match (a, b) {
+        (Some(a), Some(b)) => close(a, b),
+        _ => a == b,
+    };
+    one.tree().unwrap() == other.tree().unwrap() && !weights(one).iter().zip(&weights(other)).all(alike)
+}
+
+/// What an option makes of the training that it changes: the model of the others, and its own.
+type Effect = fn(&Model, &Model) -> bool;
 
 #[test]
-fn learns_what_can_be_learned() {
+fn learns_what_can_be_learned_and_each_option_in_its_own_way() {
     let (x, y) = separable(1, 400, 30);
     let (xt, yt) = separable(2, 200, 30);
-    let mut sets = vec![TrainParams::default(), small()];
-    for change in [
-        [("tree.split", "kary")],
-        [("tree.vectors", "pii")],
-        [("tree.spherical", "false")],
-        [("tree.collapse", "1")],
-        [("tree.maxLeaf", "1")],
-        [("solver.loss", "hinge")],
-        [("solver.loss", "logistic")],
-        [("solver.negatives", "man")],
-        [("solver.negatives", "tfn+man")],
-        [("solver.relevance", "induce")],
-        [("solver.maxWeights", "4")],
-        [("model.normalize", "false")],
-        [("model.weights", "bf16")],
-        [("model.weights", "f32")],
-        [("solver.bias", "0")],
-    ] {
+    let usual = learn(&x, &y, &small(), TrainInputs::default());
+    let effects: [(&str, &str, Effect); 14] = [
+        ("tree.split", "kary", |a, b| a.tree().unwrap() != b.tree().unwrap()),
+        ("tree.vectors", "pii", |a, b| a.tree().unwrap() != b.tree().unwrap()),
+        ("tree.collapse", "1", |a, b| b.info().layers.len() < a.info().layers.len()),
+        ("tree.maxLeaf", "1", |a, b| widest(a).1 > 1 && widest(b).1 == 1),
+        ("solver.loss", "hinge", other_weights),
+        ("solver.loss", "logistic", other_weights),
+        ("solver.negatives", "man", other_weights),
+        ("solver.negatives", "tfn+man", other_weights),
+        ("solver.relevance", "induce", other_weights),
+        ("solver.maxWeights", "4", |a, b| {
+            let columns: usize = b.info().layers.iter().sum();
+            a.info().weights as usize > 4 * columns && b.info().weights as usize <= 4 * columns
+        }),
+        ("model.normalize", "false", |a, b| {
+            let longer = |m: &Model, by| {
+                let row = Row { indices: &[0, 1], values: &[by, by] };
+                let params = PredictParams { scores: ScoreForm::Margin, k: 1, ..PredictParams::default() };
+                let mut out = Vec::new();
+                m.search(&mut m.searcher(), row, &params, &Scope::All, &mut out).unwrap();
+                out[0].1
+            };
+            (longer(a, 8.0) - longer(a, 1.0)).abs() < 1e-5 && longer(b, 8.0) > longer(b, 1.0) + 1.0
+        }),
+        ("model.weights", "bf16", |a, b| b.info().bytes > a.info().bytes),
+        ("model.weights", "f32", |a, b| b.info().bytes > a.info().bytes + a.info().weights),
+        ("solver.bias", "0", |a, b| {
+            let biases = |m: &Model| -> Vec<f64> {
+                weights(m).into_iter().flatten().filter_map(|w| w.last().copied()).collect()
+            };
+            biases(a).iter().any(|v| *v != 0.0) && biases(b).iter().all(|v| *v == 0.0)
+        }),
+    ];
+    let default = learn(&x, &y, &TrainParams::default(), TrainInputs::default());
+    // What that does shows in labels that are more scattered than these: see below.
+    let flat = params(&[("tree.maxLeaf", "8"), ("tree.arity", "3"), ("tree.spherical", "false")]);
+    let flat = learn(&x, &y, &flat, TrainInputs::default());
+    let mut models = vec![("the defaults".to_owned(), default), ("tree.spherical=false".to_owned(), flat)];
+    let (own, other) = (precision_at_1(&usual, &x, &y), precision_at_1(&usual, &xt, &yt));
+    assert!(own > 0.95 && other > 0.95, "{own} {other}");
+    for (name, value, effect) in effects {
         let mut p = small();
-        change.iter().for_each(|(n, v)| p.set(n, &Value::Text((*v).into())).unwrap());
-        sets.push(p);
+        p.set(name, &Value::Text(value.into())).unwrap();
+        // Relevances are the one input that an option is about.
+        let relevance = (name == "solver.relevance").then(|| {
+            let values = y.indices().iter().map(|l| if l % 2 == 0 { 1.0 } else { 0.2 }).collect();
+            Csr::new(y.rows(), y.cols(), y.indptr().to_vec(), y.indices().to_vec(), values).unwrap()
+        });
+        let model = learn(&x, &y, &p, TrainInputs { relevance, ..TrainInputs::default() });
+        assert!(effect(&usual, &model), "{name}={value} has no effect, or another");
+        models.push((format!("{name}={value}"), model));
     }
-    for p in sets {
-        let model = learn(&x, &y, &p, TrainInputs::default());
+    for (name, model) in models {
         // Without its rows' lengths or a bias, the score of a wide margin is no longer alike at every depth.
         let (own, other) = (precision_at_1(&model, &x, &y), precision_at_1(&model, &xt, &yt));
-        assert!(own > 0.95 && other > 0.95, "{p:?}: {own} {other}");
+        assert!(own > 0.95 && other > 0.95, "{name}: {own} {other}");
         model.verify(&Control::default()).unwrap();
     }
 }
@@ -114,6 +166,29 @@ fn vectors_of_the_user_shape_the_tree() {
     let mut leaves = labels_below(&learn(&x, &y, &p, inputs).tree().unwrap())[0].clone();
     leaves.sort();
     assert_eq!(leaves, [[0, 2, 4, 6, 8], [1, 3, 5, 7, 9]]);
+}
+
+#[test]
+fn trees_of_directions_are_not_those_of_points() {
+    // Some labels point nearly the same way, the others anywhere, so that their centre is short: directions pass over that,
+    // points do not.
+    let (x, y) = separable(6, 400, 120);
+    let mut rng = Rng::new(8);
+    let vector = |l: u32| -> Vec<(u32, f32)> {
+        let scattered = if l.is_multiple_of(3) { 5 } else { 1 };
+        let mut row: BTreeMap<u32, f32> =
+            (0..scattered).map(|_| (1 + rng.below(20) as u32, 2.0 * rng.unit() as f32 - 1.0)).collect();
+        row.insert(0, if l.is_multiple_of(3) { 0.1 } else { 1.5 });
+        row.into_iter().collect()
+    };
+    let vectors: Lists = (0..120).map(vector).collect();
+    let tree = |spherical| {
+        let p = params(&[("tree.maxLeaf", "8"), ("tree.spherical", spherical)]);
+        let inputs = TrainInputs { label_vectors: Some(csr(21, &vectors)), ..TrainInputs::default() };
+        learn(&x, &y, &p, inputs).tree().unwrap()
+    };
+    assert_eq!(tree("true"), tree("true"));
+    assert_ne!(tree("true"), tree("false"));
 }
 
 #[test]
