@@ -198,6 +198,25 @@ describe('progress', () => {
   })
 })
 
+describe('--verify', () => {
+  it('refuses a damaged model before it predicts', async () => {
+    const bytes = readFileSync(m)
+    // The weights come first: their place stands in the first entry of the table of sections.
+    const at = Number(bytes.readBigUInt64LE(72)) + 100
+    bytes[at] = (bytes[at] as number) ^ 0x55
+    const damaged = place('damaged.aquila')
+    writeFileSync(damaged, bytes)
+    for (const verb of ['predict', 'bench']) {
+      const refused = await cli(verb, '--model', damaged, '--x', x, '--verify')
+      expect([refused.code, refused.stdout]).toEqual([1, ''])
+      expect(refused.stderr).toMatch(/differs from its checksum/)
+      // Nobody looks else: that is what it costs to open in no time.
+      expect((await cli(verb, '--model', damaged, '--x', x)).code).toBe(0)
+      expect((await cli(verb, '--model', m, '--x', x, '--verify')).code).toBe(0)
+    }
+  })
+})
+
 describe('help', () => {
   it('names every verb and every parameter', async () => {
     const { code, stdout } = await cli('--help')

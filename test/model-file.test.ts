@@ -37,6 +37,33 @@ describe('saving and opening', () => {
     expect((await before.predict(data.x)).rows).toBe(data.x.rows)
   })
 
+  it('does not need a file that was read rather than mapped', async () => {
+    const path = place('read.aquila')
+    await model.save(path)
+    const top = await model.predict(data.x)
+    const opened = await XLinear.open(path, { map: false, verify: true })
+    expect([opened.info.mapped, opened.info.bytes]).toEqual([false, model.info.bytes])
+    // A mapped file would end the process here.
+    truncateSync(path, 0)
+    expect(await opened.predict(data.x)).toEqual(top)
+    await opened.verify()
+    opened.close()
+    await expectError(
+      () => XLinear.open(path, { map: false }),
+      'BAD_MODEL',
+      /read\.aquila: the file is empty/,
+    )
+    await expectError(() => XLinear.open(place('missing'), { map: false }), 'IO', /missing/)
+    await expectError(() => XLinear.open(dir, { map: false }), 'BAD_MODEL', /no file/)
+    await expectError(() => XLinear.open(path, { map: 1 as never }), 'INVALID_ARGUMENT', /for map/)
+    const bytes = new Uint8Array()
+    await expectError(() => XLinear.fromBytes(bytes, { map: false } as never), 'UNKNOWN_OPTION')
+    const { signal } = new AbortController()
+    await model.save(path)
+    const again = await XLinear.open(path, { map: false }, { signal })
+    expect(await again.predict(data.x)).toEqual(top)
+  })
+
   it('refuses foreign, cut and altered files', async () => {
     await model.save(place('bad.aquila'))
     const whole = readFileSync(place('bad.aquila'))

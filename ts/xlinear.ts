@@ -133,6 +133,12 @@ export interface OpenOptions {
    * @defaultValue `false`
    */
   verify?: boolean | undefined
+  /**
+   * Map the file, which takes milliseconds and shares its memory, rather than read it into memory of this process. A
+   * mapped file must not be cut or written into while it is open; what was read no longer depends on the file.
+   * @defaultValue `true`
+   */
+  map?: boolean | undefined
 }
 
 const MODEL = Symbol('an XLinear, which is native memory: open its file in the other thread instead')
@@ -274,19 +280,26 @@ export class XLinear {
   /**
    * Opens a model file by mapping it, in milliseconds whatever its size. All who have the same file open in this
    * process, worker threads included, share its memory. Replace a model by writing a new file over the name, as
-   * {@link XLinear.save} does; never change a file in place while it is open.
+   * {@link XLinear.save} does; never change a file in place while it is open: where a mapped file is cut, the system ends
+   * the process with `SIGBUS`, which nothing can catch. `map: false` reads the file into memory instead, and
+   * {@link XLinear.fromBytes} takes bytes from anywhere; neither depends on the file any longer.
    */
   static async open(path: PathLike, options?: OpenOptions, call?: CallOptions): Promise<XLinear> {
     const handle = await run(call, XLinear.open, (control) => {
       const given = optionsOf(options)
-      only(given, ['verify'])
-      return native.openModel(pathOf(path), flag(given.verify, 'verify', false), control)
+      only(given, ['verify', 'map'])
+      const [verify, map] = [flag(given.verify, 'verify', false), flag(given.map, 'map', true)]
+      return native.openModel(pathOf(path), verify, map, control)
     })
     return new XLinear(SEAL, handle)
   }
 
   /** Takes a copy of the bytes of a model file; leave them as they are until the promise settles. */
-  static async fromBytes(bytes: Uint8Array, options?: OpenOptions, call?: CallOptions): Promise<XLinear> {
+  static async fromBytes(
+    bytes: Uint8Array,
+    options?: Pick<OpenOptions, 'verify'>,
+    call?: CallOptions,
+  ): Promise<XLinear> {
     const handle = await run(call, XLinear.fromBytes, async (control, turn) => {
       if (!(bytes instanceof Uint8Array)) throw expected('a Uint8Array', 'bytes', bytes)
       const given = optionsOf(options)

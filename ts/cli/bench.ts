@@ -43,7 +43,7 @@ async function bench(options: Options, command: Command): Promise<void> {
   const parameters = parametersOf(options, command)
   await interruptible(async (signal) => {
     const call = { threads, signal }
-    using model = await XLinear.open(options.model, {}, call)
+    using model = await XLinear.open(options.model, { verify: options.verify }, call)
     const { searcher } = await searchOf(model, options, parameters)
     const { x } = await readRows(options, call)
     const queries = Math.min(options.queries, x.rows)

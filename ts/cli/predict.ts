@@ -41,7 +41,7 @@ async function predict(options: Options, command: Command): Promise<void> {
   await interruptible(async (signal) => {
     const call = { threads, signal }
     await checkFiles(command, '--out')
-    using model = await XLinear.open(options.model, {}, call)
+    using model = await XLinear.open(options.model, { verify: options.verify }, call)
     const { search } = await searchOf(model, options, parameters)
     const chosen = options.chosen === undefined ? undefined : await readNpz(options.chosen, call)
     const { x } = await readRows(options, call)

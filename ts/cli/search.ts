@@ -15,6 +15,7 @@ export interface SearchedOptions extends RowsOptions {
   beam: number
   set?: FlatOptions
   allowed?: string
+  verify?: boolean
 }
 
 /** Adds the model, the rows and the parameters. */
@@ -28,6 +29,7 @@ export function searched(command: Command): Command {
     .option('--k <n>', 'labels returned of a row', count(1), usual('k'))
     .option('--beam <n>', 'nodes kept of each layer', count(1), usual('beam'))
     .option('--set <key=value>', 'a further parameter: scores, floor', assignment)
+    .option('--verify', "compare the model's bytes with its checksums first; reads the whole file")
     .option('--allowed <file.txt>', 'search these labels alone: their numbers, one a line')
 }
 

@@ -129,24 +129,28 @@ impl ModelHandle {
     }
 }
 
-/// Opens a model file; its memory is shared with everyone in the process who has the same file open.
+/// Opens a model file. Mapped, its memory is shared with everyone in the process who has the same file open.
 #[napi(catch_unwind, ts_return_type = "Promise<ModelHandle>")]
 pub fn open_model<'env>(
     env: &'env Env,
     path: String,
     verify: bool,
+    map: bool,
     control: &mut Control,
 ) -> Result<Object<'env>> {
     let work = move |control: &aquila::Control| {
         control.run_detached(move |control| {
-            let model = registry::open(&PathBuf::from(path))?;
+            let path = PathBuf::from(path);
+            let model = if map { registry::open(&path)? } else { Arc::new(Model::read(&path, control)?) };
             if verify {
                 model.verify(control)?;
             }
             Ok(model)
         })
     };
-    job::run(env, "open", control, work, |_, model| Ok(ModelHandle::mapped(model)))
+    job::run(env, "open", control, work, move |env, model| {
+        Ok(if map { ModelHandle::mapped(model) } else { ModelHandle::held(&env, model) })
+    })
 }
 
 /// The bytes of a model file, taken over piece by piece: all at once would hold the event loop.

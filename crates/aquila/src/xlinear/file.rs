@@ -22,6 +22,7 @@ use crate::control::Control;
 use crate::error::{Error, ErrorCode, Result, fail};
 use memmap2::Mmap;
 use std::fs::{self, File};
+use std::io::Read;
 use std::ops::{Deref, Range};
 use std::path::Path;
 
@@ -259,17 +260,44 @@ fn verify_some(
     Ok(())
 }
 
-/// Maps a file. What is none is refused before it is opened: opening a pipe waits for a writer.
-pub(crate) fn map(path: &Path) -> Result<Bytes> {
+/// Opens a file, and tells its length. What is none is refused before it is opened: opening a pipe waits for a writer.
+fn open(path: &Path) -> Result<(File, u64)> {
     let io = |e| Error::io(path, e);
     if !fs::metadata(path).map_err(io)?.is_file() {
         fail!(BadModel, "{}: this is no file", path.display());
     }
     let file = File::open(path).map_err(io)?;
-    if file.metadata().map_err(io)?.len() == 0 {
+    let length = file.metadata().map_err(io)?.len();
+    if length == 0 {
         fail!(BadModel, "{}: the file is empty", path.display());
     }
-    Ok(Bytes::Mapped(crate::kernels::map_file(&file).map_err(io)?))
+    Ok((file, length))
+}
+
+/// Maps a file.
+pub(crate) fn map(path: &Path) -> Result<Bytes> {
+    let (file, _) = open(path)?;
+    Ok(Bytes::Mapped(crate::kernels::map_file(&file).map_err(|e| Error::io(path, e))?))
+}
+
+/// Reads a file, block by block.
+pub(crate) fn read(path: &Path, control: &Control) -> Result<Bytes> {
+    let (mut file, length) = open(path)?;
+    let mut bytes = Vec::new();
+    let room = usize::try_from(length).ok().and_then(|n| bytes.try_reserve_exact(n).ok());
+    if room.is_none() {
+        fail!(Io, "{}: there is no memory for its {length} bytes: open it mapped", path.display());
+    }
+    // No more than there was room for, should the file grow meanwhile.
+    while (bytes.len() as u64) < length {
+        control.check()?;
+        let block = (BLOCK as u64).min(length - bytes.len() as u64);
+        let read = file.by_ref().take(block).read_to_end(&mut bytes).map_err(|e| Error::io(path, e))?;
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(Bytes::Held(bytes))
 }
 
 /// An error that tells the file's name.

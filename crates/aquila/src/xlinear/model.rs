@@ -118,9 +118,15 @@ impl Model {
     /// Maps a model file. The structure is checked, the weights' checksums are not: see [`Model::verify`].
     ///
     /// Takes milliseconds whatever the size. A damaged file that opens may give wrong scores, nothing worse. The
-    /// file must not be cut or written into while it is open; replacing it by renaming is fine.
+    /// file must not be cut or written into while it is open: the system ends a process that reads where a mapped file has
+    /// been cut (`SIGBUS`). Replacing it by renaming is fine, and [`Model::read`] does not depend on it.
     pub fn open(path: &Path) -> Result<Self> {
         Self::from_image(file::map(path)?).map_err(file::named(path))
+    }
+
+    /// Reads a model file into memory, which takes its time and its size; the file may change or go away afterwards.
+    pub fn read(path: &Path, control: &Control) -> Result<Self> {
+        Self::from_image(file::read(path, control)?).map_err(file::named(path))
     }
 
     /// Takes the bytes of a model file.
