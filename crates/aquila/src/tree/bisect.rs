@@ -1,15 +1,20 @@
-//! Balanced 2-means: a node's labels in two halves of equal size.
+//! Balanced 2-means: splits a node's labels into two halves of equal size.
 //!
-//! Spherical (Parabel, Prabhu et al., WWW 2018; PECOS): from two random rows, repeat: direction `c = x̄_R/‖x̄_R‖ − x̄_L/‖x̄_L‖`,
-//! score `⟨c, x⟩`, the lower half goes left (ties by place). Plain: `c = mean_R − mean_L`.
+//! Spherical (Parabel, Prabhu et al., WWW 2018; PECOS): start from two random rows and repeat: direction
+//! `c = x̄_R/‖x̄_R‖ − x̄_L/‖x̄_L‖`, score `⟨c, x⟩`, the lower half goes left (ties by position). Plain:
+//! `c = mean_R − mean_L`.
 //!
-//! Where we differ from PECOS: rounds begin on at most 64 random rows, from 16 random pairs of them, and the best goes
-//! on on four times as many rows until all take part, so that a poor start is noticed where it costs little and few
-//! rounds see all rows (P@1 +0.6 on the generated quarter, in the time of one start); sums are kept from round to
-//! round and only rows that change sides are moved; rounds end when at most 1 % of the rows change sides, and no more
-//! than 16 (PECOS: none; without the second bound sets of Amazon-670K's shape, at a twentieth and a quarter of its size,
-//! lose 0.1 to 0.3 points of P@3 and P@5, and save 3 to 15 % of the training); a node with more rows than `sample` learns
-//! its direction from a random sample. Cost a round: the non-zeros of its rows, one multiply-add each.
+//! Where we differ from PECOS:
+//! - The first stage uses at most 64 random rows and starts from 16 random pairs of them. The best result continues on
+//!   four times as many rows, until all rows take part. A poor start is thus detected where it is cheap, and few rounds
+//!   process all rows (P@1 +0.6 on the generated quarter, in the time of one start).
+//! - Sums are kept between rounds, and only rows that change sides are moved.
+//! - Rounds end when at most 1 % of the rows, and no more than 16, change sides. (PECOS: when none does. Without the
+//!   second bound, data sets of Amazon-670K's shape, at a twentieth and a quarter of its size, lose 0.1 to 0.3 points
+//!   of P@3 and P@5 and save 3 to 15 % of the training time.)
+//! - A node with more rows than `sample` learns its direction from a random sample.
+//!
+//! Cost per round: one multiply-add for each non-zero of the rows.
 
 use super::points::{PARALLEL, Points};
 use crate::control::Control;
@@ -24,25 +29,25 @@ pub struct Bisection {
     pub spherical: bool,
     /// Most rounds.
     pub iterations: u32,
-    /// Most rows that rounds look at; 0 for all.
+    /// Maximum number of rows used in rounds; 0 for all.
     pub sample: usize,
 }
 
-/// Rows of the first stage, at most.
+/// Maximum number of rows in the first stage.
 const FIRST: usize = 64;
-/// Random pairs of rows that the first stage is begun from; the best goes on. One pair in some leads the whole
+/// Number of random pairs of rows that the first stage starts from; the best result is kept. Some pairs lead the whole
 /// subtree into a poor split, and few rows are tried quickly.
 const STARTS: usize = 16;
-/// How many times more rows each stage looks at.
+/// Factor by which the number of rows grows from stage to stage.
 const GROWTH: usize = 4;
-/// A stage ends when at most this part of its rows changes sides: one in …
+/// A stage ends when at most one in this many of its rows changes sides.
 const COARSE: usize = 50;
 /// The last stage.
 const FINE: usize = 100;
-/// Nor may more rows than this change sides: of very many rows a hundredth is whole groups of labels.
+/// Nor may more rows than this change sides: with very many rows, 1 % is whole groups of labels.
 const MOST: usize = 16;
 
-/// The number of rows that reaches `most` in steps of [`GROWTH`].
+/// Divides `most` by [`GROWTH`] until at most [`FIRST`] rows are left: the number of rows in the first stage.
 fn first_stage(most: usize) -> usize {
     let mut m = most;
     while m > FIRST {
@@ -51,11 +56,11 @@ fn first_stage(most: usize) -> usize {
     m
 }
 
-/// Rows scored at a time.
+/// Number of rows scored at a time.
 const RUN: usize = 64;
 
 impl Bisection {
-    /// The rows of each half, the left one of `⌊n/2⌋` rows, in the order of their places.
+    /// The rows of each half in ascending order; the left half has `⌊n/2⌋` rows.
     pub fn split(&self, points: &Points, rng: Rng, control: &Control) -> Result<(Vec<u32>, Vec<u32>)> {
         control.install(|| self.halves(points, rng, control))?
     }
@@ -72,7 +77,7 @@ impl Bisection {
             self.converge(points, &chosen[..m], if m < most { COARSE } else { FINE }, &mut rounds, control)?;
         }
         if m < n {
-            // As they stand in memory: there are many.
+            // In memory order, because there are many.
             chosen = (0..n as u32).collect();
             halve(points, &chosen, &rounds.direction, &mut rounds.keys, control)?;
         }
@@ -83,7 +88,7 @@ impl Bisection {
         Ok((left, right))
     }
 
-    /// The first stage: the best of some starts, tried in the columns of these few rows alone.
+    /// The first stage: the best of several starts, computed only in the columns that these few rows use.
     fn begin(&self, points: &Points, few: &[u32], most: usize, control: &Control) -> Result<Rounds> {
         let near = points.subset(few);
         let places: Vec<u32> = (0..few.len() as u32).collect();
@@ -106,7 +111,7 @@ impl Bisection {
         Ok(rounds)
     }
 
-    /// Rounds over these rows until no more than one in `enough` changes sides, and no more than [`MOST`].
+    /// Runs rounds over these rows until at most one in `enough` of them, and no more than [`MOST`], change sides.
     fn converge(
         &self,
         points: &Points,
@@ -126,7 +131,7 @@ impl Bisection {
         Ok(())
     }
 
-    /// Turns the direction to where the sums of `m` rows point.
+    /// Computes the direction from the sums of `m` rows.
     fn update_direction(&self, rounds: &mut Rounds, m: usize) {
         let [l, r] = self.scales(rounds, m);
         for ((c, a), b) in rounds.direction.iter_mut().zip(&rounds.sums[0]).zip(&rounds.sums[1]) {
@@ -145,7 +150,7 @@ impl Bisection {
     }
 }
 
-/// Where the rounds of a node stand.
+/// State of a node's rounds.
 struct Rounds {
     direction: Vec<f32>,
     sides: Vec<Option<usize>>,
@@ -164,7 +169,7 @@ impl Rounds {
         }
     }
 
-    /// Takes each row to the side that its key says and keeps the sums in step; returns how many rows moved.
+    /// Moves each row to the side that its key indicates and updates the sums; returns how many rows moved.
     fn move_rows(&mut self, points: &Points, chosen: &[u32]) -> usize {
         let mut moved = 0;
         let [mut left, mut right] = [const { Vec::new() }; 2];
@@ -190,12 +195,12 @@ impl Rounds {
         moved
     }
 
-    /// What k-means raises: the lengths of both sums.
+    /// The objective of k-means: the sum of the lengths of both sums.
     fn gain(&self) -> f32 {
         (0..2).map(|side| self.length(side)).sum()
     }
 
-    /// The length of a side's sum, in streams, which need not wait for each other.
+    /// The length of a side's sum, computed in independent streams.
     fn length(&self, side: usize) -> f32 {
         let (lines, rest) = self.sums[side].as_chunks::<16>();
         let mut streams = [0f32; 16];
@@ -207,8 +212,8 @@ impl Rounds {
     }
 }
 
-/// Scores the chosen rows and partitions them: after it the first half of `keys` holds the lower half by (score,
-/// place); a key's low 32 bits are the place in `chosen`.
+/// Scores the chosen rows and partitions them: afterwards the first half of `keys` holds the lower half by (score,
+/// position). A key's low 32 bits are the position in `chosen`.
 fn halve(
     points: &Points,
     chosen: &[u32],
@@ -219,7 +224,7 @@ fn halve(
     keys.clear();
     keys.resize(chosen.len(), 0);
     let score = |(n, (keys, rows)): (usize, (&mut [u64], &[u32]))| {
-        // A million rows take longer than a cancelled call may.
+        // Processing a million rows takes longer than a cancelled call may take to return.
         if control.is_cancelled() {
             return;
         }

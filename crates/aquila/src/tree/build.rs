@@ -1,4 +1,4 @@
-//! From label vectors to a tree.
+//! Builds a tree from label vectors.
 
 use super::bisect::Bisection;
 use super::kary::Clustering;
@@ -11,7 +11,7 @@ use crate::rng::Rng;
 /// How nodes are split.
 #[derive(Debug, Clone, Copy)]
 pub enum Split {
-    /// Bf16 of equal size down to the leaves, then regrouped to the arity.
+    /// Halves of equal size down to the leaves, then regrouped to the arity.
     Balanced(Bisection),
     /// Clusters of any size at each node.
     Kary(Clustering),
@@ -20,9 +20,9 @@ pub enum Split {
 /// The shape of a tree.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Most labels under a leaf node.
+    /// Maximum number of labels under a leaf node.
     pub max_leaf: usize,
-    /// Most children of an inner node.
+    /// Maximum number of children of an inner node.
     pub arity: usize,
     /// How nodes are split.
     pub split: Split,
@@ -35,8 +35,8 @@ enum Nested {
     Nodes(Vec<Nested>),
 }
 
-/// Clusters labels into a tree. Labels with empty vectors are placed together under a node of their own below the last
-/// child of the root: they are kept, and no search enters them before everything else.
+/// Clusters labels into a tree. Labels with empty vectors are placed together under a separate node below the last
+/// child of the root: the tree keeps them, but no search reaches them before other labels.
 pub fn build(vectors: impl Into<LabelVectors>, shape: &Shape, control: &Control) -> Result<LabelTree> {
     let Shape { max_leaf, arity, .. } = *shape;
     if max_leaf < 1 || arity < 2 {
@@ -64,7 +64,7 @@ pub fn build(vectors: impl Into<LabelVectors>, shape: &Shape, control: &Control)
     if !empty.is_empty()
         && let Nested::Nodes(children) = &mut root
     {
-        // As deep as the others: a layer of nodes alone is searched faster than one of nodes and labels.
+        // Same depth as the other children: a layer of only nodes is searched faster than one of nodes and labels.
         let depth = children.iter().map(Nested::depth).max().unwrap_or(0);
         children.push((0..depth).fold(Nested::Labels(empty), |below, _| Nested::Nodes(vec![below])));
     }
@@ -72,7 +72,7 @@ pub fn build(vectors: impl Into<LabelVectors>, shape: &Shape, control: &Control)
 }
 
 impl Nested {
-    /// Nodes on the longest way down to labels' own.
+    /// Number of inner nodes on the longest path down to a leaf node.
     fn depth(&self) -> usize {
         match self {
             Self::Labels(_) => 0,
@@ -81,7 +81,8 @@ impl Nested {
     }
 }
 
-/// Fills `leaves` (a power of two) from left to right by balanced splits; with leaves of one label some stay empty.
+/// Fills `leaves` (their number is a power of two) from left to right by balanced splits. Where leaves hold one label,
+/// some stay empty.
 pub(crate) fn halves(
     points: Points,
     how: Bisection,
@@ -105,9 +106,10 @@ pub(crate) fn halves(
     a.and(b)
 }
 
-/// Joins neighbours until at most `arity` are left under the root: as few layers as the arity allows, their fan-outs
-/// as even as powers of two can be, the root's the smaller. (To fill nodes to the arity from below leaves whatever
-/// remains to the root: 128 leaves at arity 64 would give it two children, and costs up to a point of P@1.)
+/// Joins neighbours until at most `arity` nodes are left under the root. The tree has as few layers as the arity
+/// allows; fan-outs are as even as powers of two allow, and the root's is the smallest. (Filling nodes up to the arity
+/// from the bottom would leave the remainder to the root: 128 leaves at arity 64 would give it two children, which
+/// costs up to a point of P@1.)
 fn regroup(leaves: Vec<Vec<u32>>, arity: usize) -> Nested {
     let mut nodes: Vec<Nested> = leaves.into_iter().filter(|l| !l.is_empty()).map(Nested::Labels).collect();
     while nodes.len() > arity {
@@ -149,7 +151,7 @@ fn clusters(
     Ok(Nested::Nodes(children?))
 }
 
-/// Nested nodes become layers, breadth first.
+/// Converts nested nodes into layers, breadth first.
 fn layers(labels: usize, root: Nested) -> Result<LabelTree> {
     let mut layers = Vec::new();
     let mut level = vec![root];

@@ -1,14 +1,15 @@
-//! Whether label vectors should be cut, decided by a trial.
+//! Decides by a trial whether label vectors should be cut.
 //!
-//! A good tree keeps the labels of a row together. So a sample of labels is split in two once by its cut vectors and
-//! once by its whole ones ([`Bisection`]), and the rows with several labels of the sample are counted: which part of
-//! their labels beyond the first lies across the split? Whole vectors take longer and need more memory, and on most
-//! data they are a little worse; they are taken where they halve, or nearly halve, that part ([`CLEARLY`]).
+//! A good tree keeps the labels of a row together. The trial splits a sample of labels in two ([`Bisection`]), once by
+//! cut vectors and once by whole ones. For the rows with several labels in the sample, it counts which share of their
+//! labels beyond the first is on the other side of the split. Whole vectors take longer and need more memory, and on
+//! most data they are slightly worse. They are used where they halve, or nearly halve, that share ([`CLEARLY`]).
 //!
-//! Measured: whole / cut is 0.54 on the one set where the cut costs much (a generated one whose branches differ by
-//! words that all their rows share; 4.5 points of P@1) and 0.79 to 1.15 on eight others, where it costs nothing or
-//! gains. Smaller samples do not see it: k-means finds such words in the sums of thousands of labels. The source of
-//! the idea is our own. Cost: the whole vectors of the sample and two splits of it, 2 to 6 % of a training.
+//! Measured: the ratio whole / cut is 0.54 on the one data set where the cut is expensive (a generated one whose
+//! branches differ by words that all their rows share; 4.5 points of P@1) and 0.79 to 1.15 on eight others, where the
+//! cut costs nothing or improves the result. Smaller samples do not show the effect: k-means finds such words in the
+//! sums of thousands of labels. The idea is our own. Cost: computing the whole vectors of the sample and splitting it
+//! twice, 2 to 6 % of the training time.
 
 use super::bisect::Bisection;
 use super::label_vectors::LabelVectors;
@@ -19,16 +20,17 @@ use crate::data::Csr;
 use crate::error::Result;
 use crate::rng::Rng;
 
-/// Most labels of the sample.
+/// Maximum number of labels in the sample.
 pub const SAMPLE: usize = 8192;
-/// Labels from which on there is a trial: smaller trees have few splits, and their vectors matter little.
+/// Minimum number of labels for a trial: smaller trees have few splits, and their vectors matter little.
 pub const TRIED_FROM: usize = 4096;
-/// Rows' labels torn apart by whole vectors, for each one by cut vectors, up to which whole ones are better clearly.
+/// Whole vectors are clearly better if the labels they separate are at most this share of those that cut vectors
+/// separate.
 const CLEARLY: f64 = 2.0 / 3.0;
-/// The trial's own stream of random numbers.
+/// The random number stream of the trial.
 const STREAM: u64 = 0x7472_6961_6c00;
 
-/// Whether whole vectors keep the labels of rows together much better than vectors so cut.
+/// Whether whole vectors keep the labels of rows together much better than vectors cut this way.
 pub fn whole_is_better(pifa: &Pifa<'_>, cut: Cut, how: Bisection, control: &Control) -> Result<bool> {
     let used = |label: &u32| !pifa.labels_rows.row(*label as usize).is_empty();
     let mut labels: Vec<u32> = (0..pifa.labels_rows.rows() as u32).filter(used).collect();
@@ -46,7 +48,7 @@ pub fn whole_is_better(pifa: &Pifa<'_>, cut: Cut, how: Bisection, control: &Cont
     })?
 }
 
-/// Over all rows: how many labels lie on the side of a split with fewer of the row's.
+/// Counts, over all rows, the labels on the side of the split that has fewer of the row's labels.
 fn torn(
     labels_rows: &Csr,
     labels: &[u32],

@@ -1,27 +1,28 @@
 //! A tree as a chain of sparse matrices, the form of PECOS's cluster chains.
 //!
-//! Matrix t has a row for each child and a column for each parent, a one where the child is placed under the parent. The
-//! first has one column, the root; the last has a row for each label; the rows of each matrix are the columns of the
-//! next. A chain folder holds `config.json` `{"len": D}` and `C0.npz` … `C{D−1}.npz`; here are the matrices alone.
+//! Matrix t has one row per child and one column per parent, with a one where the child is placed under the parent. The
+//! first matrix has one column, the root; the last has one row per label; the rows of each matrix are the columns of
+//! the next. A chain folder holds `config.json` `{"len": D}` and `C0.npz` … `C{D−1}.npz`; this module handles the
+//! matrices only.
 //!
 //! Where we differ: in a chain, a label with several ones has several leaves, and each becomes a slot with weights of
-//! its own; PECOS reads such a chain but adds the weights up, and its chunked layouts break. A chain cannot express
-//! labels in an upper layer, so these are padded on the way out.
+//! its own. PECOS reads such a chain but adds up the weights, and its chunked layouts fail. A chain cannot express
+//! labels in an upper layer, so these are padded when written.
 
 use super::{LabelTree, NODE, TreeLayer};
 use crate::data::Csr;
 use crate::error::{Result, fail};
 
-/// Most padding nodes that a chain may need: 4 GiB of matrices. A deep tree with many labels near its root would
-/// otherwise ask for depth × labels of them.
+/// Maximum number of padding nodes in a chain: 4 GiB of matrices. Otherwise a deep tree with many labels near its root
+/// would need depth × labels of them.
 const MAX_PADDING: usize = 1 << 28;
 
 impl LabelTree {
     /// Reads a chain: matrix t is children × parents, the first has one column, the last a row for each label.
     ///
-    /// Children need not stand parent by parent, and columns of the tree are not numbered as rows of the chain are:
-    /// see [`LabelTree::from_chain_ordered`]. Stored zeros are no entries; other values count as one. A label with
-    /// several ones in the last matrix gets several slots. Anything that is no tree over all labels is a `BAD_TREE`
+    /// Children need not be grouped by parent, and the columns of the tree are not numbered as the rows of the chain:
+    /// see [`LabelTree::from_chain_ordered`]. Stored zeros are not entries; other values count as one. A label with
+    /// several ones in the last matrix gets several slots. Anything that is not a tree over all labels is a `BAD_TREE`
     /// error. Cost O(entries).
     ///
     /// ```
@@ -37,8 +38,8 @@ impl LabelTree {
         Self::from_chain_ordered(chain).map(|(tree, _)| tree)
     }
 
-    /// As [`LabelTree::from_chain`], and for each layer which row of its matrix each column came from: the order in
-    /// which weights that belong to the chain's rows must be put to belong to the tree's columns.
+    /// Like [`LabelTree::from_chain`], and returns for each layer the matrix row that each column came from. Weights
+    /// stored in the order of the chain's rows must be put in this order to match the tree's columns.
     pub fn from_chain_ordered(chain: &[Csr]) -> Result<(Self, Vec<Vec<u32>>)> {
         let (Some(first), Some(last)) = (chain.first(), chain.last()) else {
             fail!(BadTree, "a chain needs at least one matrix");
@@ -97,12 +98,11 @@ impl LabelTree {
 
     /// The tree as a chain of 0/1 matrices, children × parents.
     ///
-    /// Rows of inner matrices are numbered as the tree's columns are. Labels that are placed above the last layer are
-    /// padded: each gets a node of its own in every layer down to the last one's parents, a node with this single
-    /// child. So reading the chain back gives the same tree where all labels stand in the last layer, except for the order
-    /// of labels under one leaf, which is then ascending; otherwise it gives the padded one. Labels with several slots
-    /// have several ones, which PECOS itself does not handle well. More than 2²⁸ padding nodes are refused with
-    /// `UNSUPPORTED`. Cost O(slots · layers).
+    /// Rows of inner matrices are numbered as the tree's columns are. Labels placed above the last layer are padded:
+    /// each gets its own node with a single child in every layer down to the parents of the last one. If all labels are
+    /// in the last layer, reading the chain back gives the same tree, except that the labels under a leaf are then in
+    /// ascending order. Otherwise it gives the padded tree. Labels with several slots have several ones, which PECOS
+    /// itself does not handle well. More than 2²⁸ padding nodes are refused with `UNSUPPORTED`. Cost O(slots · layers).
     pub fn to_chain(&self) -> Result<Vec<Csr>> {
         let layers = self.layers();
         let slots_of = |layer: &TreeLayer| layer.labels.iter().filter(|l| **l != NODE).count();
@@ -120,7 +120,7 @@ impl LabelTree {
             );
         }
         let mut chain = Vec::with_capacity(layers.len());
-        // The nodes above: NODE for one of the tree, else the label that a padding node carries down.
+        // The nodes above: NODE for a node of the tree, otherwise the label that a padding node carries down.
         let mut above = vec![NODE];
         for (t, layer) in layers.iter().enumerate() {
             let (mut indptr, mut columns) = (vec![0], Vec::new());
@@ -135,7 +135,7 @@ impl LabelTree {
                 indptr.push(columns.len());
             }
             let (parents, ones) = (above.len(), vec![1.0; columns.len()]);
-            // Parents × children is easy to write down, the chain has its transpose.
+            // Parents × children is easy to build; the chain stores its transpose.
             if t + 1 < layers.len() {
                 let ids = (0..columns.len() as u32).collect();
                 chain.push(Csr::trusted(parents, columns.len(), indptr, ids, ones).transpose());

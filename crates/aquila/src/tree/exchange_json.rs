@@ -1,23 +1,24 @@
-//! A tree as a JSON text.
+//! A tree as JSON text.
 //!
 //! ```json
 //! { "aquilaTree": 1, "labels": 5, "root": [[0, 1], 4, [2, [3, 0]]] }
 //! ```
 //!
 //! - `aquilaTree`: the format's version, 1.
-//! - `labels`: how many labels there are. Each from 0 to `labels − 1` stands somewhere, also in several places.
-//! - `root`: a node is the list of its children, each of them a node or a label. Here label 4 is placed under the root
-//!   itself, and label 0 under two leaves.
+//! - `labels`: the number of labels. Each label from 0 to `labels − 1` occurs at least once.
+//! - `root`: a node is the list of its children, each of which is a node or a label. Here label 4 is placed under the
+//!   root itself, and label 0 under two leaves.
 //!
-//! JSON readers, ours too, refuse deep nesting, so trees of more than 100 layers have `layers` in place of `root`:
+//! JSON readers, including ours, refuse deep nesting, so trees of more than 100 layers have `layers` in place of
+//! `root`:
 //!
 //! ```json
 //! { "aquilaTree": 1, "labels": 5, "layers": [[[null, 4, null]], [[0, 1], [2, null]], [[3, 0]]] }
 //! ```
 //!
-//! A layer is a list of parents, a parent the list of its children: a label, or null for an inner node. The n-th null
-//! of a layer is the n-th parent of the next. Both forms say the same, cannot express a cycle, and can be read
-//! whatever the depth. Cost O(columns) both ways.
+//! A layer is a list of parents, and a parent is the list of its children: a label, or null for an inner node. The n-th
+//! null of a layer is the n-th parent of the next. Both forms hold the same information, cannot express a cycle, and
+//! can be read at any depth. Cost O(columns) in both directions.
 
 use super::{LabelTree, NODE, TreeLayer};
 use crate::error::{Error, ErrorCode, Result, fail};
@@ -26,15 +27,15 @@ use std::fmt::Write;
 
 const VERSION: u64 = 1;
 
-/// Deepest tree written nested. JSON readers commonly stop at 128 levels, of which the text itself takes two.
+/// Maximum depth of a tree written nested. JSON readers commonly stop at 128 levels, and the text itself uses two.
 const MAX_NESTED: usize = 100;
 
 impl LabelTree {
     /// The tree as JSON: `{"aquilaTree": 1, "labels": 5, "root": [[0, 1], 4, [2, [3, 0]]]}`.
     ///
-    /// A node is the list of its children, each a node or a label. Trees of more than 100 layers have `layers` in
-    /// place of `root`, since readers refuse deep nesting: a list of layers, each a list of parents, each the list of
-    /// its children, a label or null for an inner node; the n-th null is the n-th parent of the next layer.
+    /// A node is the list of its children, each a node or a label. Because readers refuse deep nesting, trees of more
+    /// than 100 layers have `layers` in place of `root`: a list of layers, each a list of parents, each the list of its
+    /// children, which are labels or null for inner nodes. The n-th null is the n-th parent of the next layer.
     pub fn to_json(&self) -> String {
         let mut out = format!("{{\"aquilaTree\":{VERSION},\"labels\":{},", self.labels());
         if self.layers().len() <= MAX_NESTED {
@@ -48,7 +49,7 @@ impl LabelTree {
         out
     }
 
-    /// Depth first. This way the nodes of a layer come in their order, so a counter for each layer numbers them.
+    /// Depth first. The nodes of each layer are visited in order, so one counter per layer numbers them.
     fn write_nested(&self, out: &mut String) {
         let layers = self.layers();
         let mut numbers = vec![0; layers.len()];
@@ -97,7 +98,7 @@ impl LabelTree {
         out.push(']');
     }
 
-    /// Reads what [`LabelTree::to_json`] writes, in either form. A text that breaks the format is a `PARSE` error, a
+    /// Reads the output of [`LabelTree::to_json`] in either form. Text that violates the format is a `PARSE` error; a
     /// tree that does not hold every label below a leaf is a `BAD_TREE` error.
     ///
     /// ```
@@ -146,7 +147,7 @@ fn push_number(out: &mut String, number: u32) {
     let _ = write!(out, "{number}");
 }
 
-/// Breadth first: a layer's nodes are gathered while the layer above is read.
+/// Breadth first: a layer's nodes are collected while the layer above is read.
 fn read_nested(root: &[Value], labels: usize) -> Result<Vec<TreeLayer>> {
     let mut layers = Vec::new();
     let mut nodes = vec![root];
@@ -178,7 +179,7 @@ fn read_layers(layers: &[Value], labels: usize) -> Result<Vec<TreeLayer>> {
     Ok(read)
 }
 
-/// One layer out of the children of each of its parents; `is_node` tells inner nodes from labels.
+/// Builds one layer from the children of each of its parents; `is_node` distinguishes inner nodes from labels.
 fn read_layer<'a>(
     t: usize,
     nodes: &[&'a [Value]],
@@ -222,7 +223,7 @@ fn list<'a>(value: &'a Value, place: std::fmt::Arguments<'_>) -> Result<&'a [Val
     }
 }
 
-/// A foreign value for an error message, cut to one short line.
+/// A foreign value for an error message, truncated to one short line.
 fn show(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("a list of {}", items.len()),

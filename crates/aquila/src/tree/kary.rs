@@ -1,12 +1,12 @@
 //! k-means into clusters of any size (Khandagale et al., Bonsai, Machine Learning 2020).
 //!
-//! From `k` random rows, repeat: every row goes to the nearest centre (spherical: largest cosine; plain: smallest
-//! distance; ties to the lower centre), centres become the mean of their rows. Ends when at most 1 % of the rows
-//! change clusters. Clusters that lose all rows vanish; a node that falls into one cluster alone is cut into equal
-//! parts instead, so that recursion always ends. (Bonsai hangs where a node has fewer labels than `k`; here `k` is
-//! at most their number.)
+//! Start from `k` random rows and repeat: every row goes to the nearest centre (spherical: largest cosine; plain:
+//! smallest distance; ties to the lower centre), and each centre becomes the mean of its rows. Rounds end when at most
+//! 1 % of the rows change clusters. Clusters that lose all rows are removed. A node whose rows all fall into one
+//! cluster is cut into equal parts instead, so that recursion always ends. (Bonsai hangs where a node has fewer labels
+//! than `k`; here `k` is at most their number.)
 //!
-//! Sums are kept from round to round, and only rows that change clusters are moved. Cost a round: non-zeros × k
+//! Sums are kept between rounds, and only rows that change clusters are moved. Cost per round: non-zeros × k
 //! multiply-adds.
 
 use super::points::{PARALLEL, Points};
@@ -15,24 +15,24 @@ use crate::error::Result;
 use crate::rng::Rng;
 use rayon::prelude::*;
 
-/// The cluster of a row that is of none yet.
+/// The cluster of a row that has not been assigned yet.
 const NONE: u32 = u32::MAX;
-/// Rows that are looked at in a task, at least.
+/// Minimum number of rows per task.
 const RUN: usize = 64;
 
 /// How to split.
 #[derive(Debug, Clone, Copy)]
 pub struct Clustering {
-    /// Most clusters.
+    /// Maximum number of clusters.
     pub k: usize,
     /// Compare directions (true) or points (false).
     pub spherical: bool,
-    /// Most rounds.
+    /// Maximum number of rounds.
     pub iterations: u32,
 }
 
 impl Clustering {
-    /// The rows of each cluster, none of them empty, at least two where there are two rows.
+    /// The rows of each cluster. No cluster is empty, and there are at least two where there are two rows.
     pub fn split(&self, points: &Points, rng: Rng, control: &Control) -> Result<Vec<Vec<u32>>> {
         control.install(|| self.clusters(points, rng, control))?
     }
@@ -55,7 +55,7 @@ impl Clustering {
             before.copy_from_slice(&cluster);
             centres.nearest(points, &mut cluster);
             if round == 0 {
-                // The rows that centres began from stand where they are nearest, as all others.
+                // The initial rows of the centres are assigned to their nearest centre like all others.
                 sums.fill(0.0);
                 sizes.fill(0);
             }
@@ -83,7 +83,7 @@ impl Clustering {
         Ok(parts)
     }
 
-    /// What scores of sums become scores of centres by.
+    /// Computes the factors that turn scores of sums into scores of centres.
     fn centres<'a>(&self, points: &Points, sums: &'a [f32], sizes: &[usize]) -> Centres<'a> {
         let squares = points.squares(sums, sizes.len());
         let of = |(square, size): (&f32, &usize)| match (size, self.spherical) {
@@ -99,16 +99,16 @@ impl Clustering {
     }
 }
 
-/// Centres: sums of rows, and what makes a score of each.
+/// Centres: sums of rows, and the factors that turn them into scores.
 struct Centres<'a> {
     sums: &'a [f32],
     interleaved: Vec<f32>,
-    /// For each the inverse of its length (spherical) or of its size, and minus half its squared length (plain).
+    /// For each centre the inverse of its length (spherical) or of its size, and minus half its squared length (plain).
     scales: Vec<[f32; 2]>,
 }
 
 impl Centres<'_> {
-    /// Takes every row to its nearest centre.
+    /// Assigns every row to its nearest centre.
     fn nearest(&self, points: &Points, cluster: &mut [u32]) {
         let all = |(first, some): (usize, &mut [u32])| {
             let (k, rows) = (self.scales.len(), first * RUN..first * RUN + some.len());

@@ -2,10 +2,10 @@
 
 use crate::error::{Result, fail};
 
-/// Stands in [`TreeLayer::labels`] for a column that is an inner node.
+/// Marks a column in [`TreeLayer::labels`] as an inner node.
 pub const NODE: u32 = u32::MAX;
 
-/// One layer of the tree: the children of every node of the layer above, node after node.
+/// One layer of the tree: the children of every node of the layer above, grouped by node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeLayer {
     /// Children of parent `p` are the columns `starts[p]..starts[p + 1]`. The root layer has one parent.
@@ -31,8 +31,8 @@ impl TreeLayer {
     }
 }
 
-/// A label tree. Leaves are *slots*: a slot points to a label and owns the weights; a label may have several
-/// slots, and slots may stand in any layer (mixed depth).
+/// A label tree. Leaves are *slots*: a slot points to a label and has its own weights. A label may have several slots,
+/// and slots may be in any layer (mixed depth).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelTree {
     labels: usize,
@@ -40,9 +40,9 @@ pub struct LabelTree {
 }
 
 impl LabelTree {
-    /// Takes layers after a check: pointers fit, every node has a child, every label has a slot, no label twice
-    /// under one parent. Cost O(n log n) in the children of the widest node, O(n) in all else; memory follows the
-    /// layers, never the number of labels that a file claims.
+    /// Checks and takes the layers: pointers are consistent, every node has a child, every label has a slot, and no
+    /// label occurs twice under one parent. Cost O(n log n) in the children of the widest node, O(n) otherwise. Memory
+    /// depends on the layers, never on the number of labels that a file claims.
     pub fn new(labels: usize, layers: Vec<TreeLayer>) -> Result<Self> {
         if layers.is_empty() || labels == 0 {
             fail!(BadTree, "a tree needs at least one layer and one label");
@@ -69,7 +69,7 @@ impl LabelTree {
             if layer.starts[0] != 0 || layer.starts[nodes] as usize != layer.labels.len() {
                 fail!(BadTree, "layer {t}: child ranges do not cover its {} columns", layer.labels.len());
             }
-            // First of all: only rising pointers up to the checked last one make every range below safe.
+            // This check comes first: only ascending pointers up to the checked last one make every range below safe.
             if let Some(p) = layer.starts.windows(2).position(|w| w[0] >= w[1]) {
                 fail!(BadTree, "layer {t}: node {p} has no children");
             }
@@ -111,7 +111,7 @@ impl LabelTree {
         )
     }
 
-    /// Orders the slots under each node by a key of their labels, equal ones as they stood; inner nodes stay in place.
+    /// Sorts the slots under each node by a key of their labels (stable); inner nodes stay in place.
     pub fn sort_slots_by_key<K: Ord>(mut self, key: impl Fn(u32) -> K) -> Self {
         for layer in &mut self.layers {
             for p in 0..layer.parents() {
@@ -125,12 +125,13 @@ impl LabelTree {
         self
     }
 
-    /// Takes out layers of inner nodes from the top: each time, every inner node under the root goes and its
-    /// children are placed under the root. Slots already there stay. A tree that has become flat stays as it is.
+    /// Removes layers of inner nodes from the top. Each time, every inner node under the root is removed and its
+    /// children are placed under the root; slots already there stay. A tree that has become flat does not change.
     ///
-    /// A wide root saves the layers that send rows astray early and costs one product for each of its columns; the
-    /// idea is omikuji's `collapse_every_n_layers`, which widens every layer while we widen the root alone. Slots of
-    /// one label that meet under the root become one, in the first one's place. Cost O(width) each time.
+    /// A wide root avoids the upper layers, which send rows astray early, and costs one product for each of its
+    /// columns. The idea is omikuji's `collapse_every_n_layers`, which widens every layer; we widen only the root.
+    /// Slots of the same label that meet under the root become one, at the position of the first. Cost O(width) each
+    /// time.
     pub fn collapse(mut self, times: u32) -> Self {
         let mut met = Vec::new();
         for _ in 0..times {
@@ -171,7 +172,7 @@ impl LabelTree {
         &self.layers
     }
 
-    /// Number of slots: at least one a label.
+    /// Number of slots: at least one per label.
     pub fn slots(&self) -> usize {
         self.layers.iter().flat_map(|l| &l.labels).filter(|l| **l != NODE).count()
     }

@@ -1,4 +1,4 @@
-//! What k-means sees of labels, or of rows: sparse vectors, and dense ones beside them.
+//! The input of k-means over labels or rows: sparse vectors, optionally with a dense part.
 
 use super::vectors::{Cut, given};
 use crate::control::Control;
@@ -8,7 +8,7 @@ use crate::kernels::bf16_rows::{Bf16Rows, round, values};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// One vector a label: sparse columns, and behind them those of a dense block, rounded to two bytes a value.
+/// One vector per label: sparse columns, followed by the columns of a dense block, rounded to two bytes per value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelVectors {
     sparse: Csr,
@@ -22,7 +22,7 @@ impl From<Csr> for LabelVectors {
 }
 
 impl LabelVectors {
-    /// The rows themselves, scaled to length 1: a vector for each.
+    /// The rows themselves as vectors, scaled to length 1.
     pub(crate) fn of_rows(x: &Features, control: &Control) -> Result<Self> {
         let (sparse, cols) = (x.sparse(), x.dense().map_or(0, Dense::cols));
         let length = |i: usize| Some(x.row(i).norm()).filter(|norm| *norm > 0.0).unwrap_or(1.0);
@@ -56,17 +56,17 @@ impl LabelVectors {
         &self.sparse
     }
 
-    /// The values of a label in the dense block, and zeros that fill up the last line.
+    /// The values of a label in the dense block, including the zeros that pad the last line.
     pub fn dense(&self, label: usize) -> Vec<f32> {
         values(self.dense.row(label)).collect()
     }
 
-    /// Whether there is nothing to compare the label by.
+    /// Whether the label's vector is zero.
     pub fn is_empty(&self, label: usize) -> bool {
         self.sparse.row(label).is_empty() && values(self.dense.row(label)).all(|v| v == 0.0)
     }
 
-    /// The same with sparse parts cut; dense ones are shared.
+    /// The same vectors with the sparse parts cut; the dense parts are shared.
     pub fn cut(&self, cut: Cut, control: &Control) -> Result<Self> {
         let mut sparse = given(&self.sparse, cut, control)?;
         if self.dense.cols() > 0 {
@@ -76,7 +76,7 @@ impl LabelVectors {
         Ok(Self { sparse, dense: Arc::clone(&self.dense) })
     }
 
-    /// Both parts, taken apart.
+    /// Returns both parts.
     pub(super) fn into_parts(self) -> (Csr, Arc<Bf16Rows>) {
         (self.sparse, self.dense)
     }
@@ -89,7 +89,7 @@ impl From<LabelVectors> for Csr {
     }
 }
 
-/// Multiplies each row by its number.
+/// Multiplies each row by its factor.
 pub(super) fn stretch(rows: Csr, lengths: &[f32]) -> Csr {
     let (n, cols, indptr) = (rows.rows(), rows.cols(), rows.indptr().to_vec());
     let (indices, mut values) = rows.into_entries();

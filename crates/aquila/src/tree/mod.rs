@@ -1,4 +1,4 @@
-//! The label tree: label vectors, k-means over them, and the tree that comes out.
+//! The label tree: label vectors, k-means over them, and the resulting tree.
 
 mod bisect;
 mod build;

@@ -6,41 +6,41 @@ use crate::kernels::{Isa, matvec, prefetch_rows};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Rows to be clustered: sparse entries, and behind their columns those of a dense block.
+/// Rows to be clustered: sparse entries, and columns of a dense block after the sparse columns.
 ///
-/// Large nodes share the entries of the whole, which are only read; small ones have a copy of theirs, in columns
-/// renumbered to those they use.
+/// Large nodes share the entries of the whole matrix, which are read-only. Small nodes have a copy of their entries,
+/// with columns renumbered to those in use.
 #[derive(Debug)]
 pub struct Points {
     /// The label of each row.
     pub labels: Vec<u32>,
-    /// Where each row's entries stand.
+    /// The range of each row's entries.
     spans: Vec<Span>,
     entries: Arc<Entries>,
     nnz: usize,
     cols: usize,
-    /// The dense parts of all labels: a row's is that of its label.
+    /// The dense parts of all labels; a row uses the one of its label.
     dense: Arc<Bf16Rows>,
     isa: Isa,
 }
 
-/// A row's entries, from the first to before the last.
+/// The range of a row's entries, end exclusive.
 type Span = (usize, usize);
 
-/// The entries of the rows of one node or of many.
+/// The entries of the rows of one or more nodes.
 #[derive(Debug, Default)]
 struct Entries {
     idx: Vec<u32>,
     val: Vec<f32>,
 }
 
-/// Renumbering is worth its copy once a node has fewer entries than this for each column.
+/// Renumbering is worth the copy once a node has fewer entries per column than this.
 const THIN: usize = 6;
-/// Fewer entries than this are copied in any case, so that rows read again and again stand together.
+/// Nodes with fewer entries than this are always copied, so that rows that are read repeatedly are contiguous.
 const SMALL: usize = 1 << 20;
-/// Entries from which a pass over all rows is shared among threads.
+/// Minimum number of entries for sharing a pass over all rows among threads.
 pub const PARALLEL: usize = 1 << 17;
-/// Rows of the block that are handed to a kernel at a time.
+/// Number of rows of the block passed to a kernel at a time.
 const TOGETHER: usize = 64;
 
 impl Points {
@@ -63,22 +63,22 @@ impl Points {
         self.labels.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// Number of columns, those of the block included.
+    /// Number of columns, including those of the block.
     pub fn cols(&self) -> usize {
         self.cols + self.dense.cols()
     }
 
-    /// Number of entries, all values of the block included.
+    /// Number of entries, including all values of the block.
     pub fn nnz(&self) -> usize {
         self.nnz + self.len() * self.dense.cols()
     }
 
-    /// `⟨row, vector⟩` of each of these rows: the same bits on every machine.
+    /// `⟨row, vector⟩` for each of these rows, bit-identical on every machine.
     pub fn dots(&self, rows: &[u32], vector: &[f32], out: &mut [f32]) {
         let (first, last) = vector.split_at(self.cols);
         for (n, (row, out)) in rows.iter().zip(&mut *out).enumerate() {
@@ -97,7 +97,7 @@ impl Points {
         }
     }
 
-    /// `⟨row, dense⟩` in sparse columns, summed in four streams of fixed order.
+    /// `⟨row, dense⟩` over the sparse columns, summed in four streams in a fixed order.
     #[inline]
     fn dot_sparse(&self, row: usize, dense: &[f32]) -> f32 {
         let (idx, val) = self.row(row);
@@ -115,7 +115,7 @@ impl Points {
         (sums[0] + sums[1]) + (sums[2] + sums[3])
     }
 
-    /// `vector += factor · row` for each of these rows, one after the other.
+    /// `vector += factor · row` for each of these rows, in order.
     pub fn add(&self, rows: &[(u32, f32)], vector: &mut [f32]) {
         let (first, last) = vector.split_at_mut(self.cols);
         for (row, factor) in rows {
@@ -132,8 +132,8 @@ impl Points {
         }
     }
 
-    /// `scores[c] += ⟨row, sum c⟩` for each of these rows and `k` sums, as [`Points::add_to_sum`] makes them, and
-    /// `interleaved` as [`Points::interleaved`] tells.
+    /// `scores[c] += ⟨row, sum c⟩` for each of these rows and `k` sums. [`Points::add_to_sum`] builds the sums, and
+    /// [`Points::interleaved`] returns `interleaved`.
     pub fn add_scores(
         &self,
         rows: Range<usize>,
@@ -151,8 +151,8 @@ impl Points {
         }
     }
 
-    /// Adds `factor` times a row to sum `c` of `k`. The values that all sums have in a sparse column stand side by side,
-    /// behind them the dense columns, sum after sum.
+    /// Adds `factor` times a row to sum `c` of `k`. For each sparse column, the values of all sums are adjacent; the
+    /// dense columns follow, sum after sum.
     pub fn add_to_sum(&self, row: usize, factor: f32, sums: &mut [f32], c: usize, k: usize) {
         let (first, last) = sums.split_at_mut(self.cols * k);
         let (idx, val) = self.row(row);
@@ -163,7 +163,7 @@ impl Points {
         }
     }
 
-    /// The dense columns of `k` sums, the values of all sums side by side.
+    /// The dense columns of `k` sums, with the values of all sums adjacent for each column.
     pub fn interleaved(&self, sums: &[f32], k: usize) -> Vec<f32> {
         let last = &sums[self.cols * k..];
         let mut out = vec![0.0; last.len()];
@@ -189,7 +189,7 @@ impl Points {
         (&self.entries.idx[begin..end], &self.entries.val[begin..end])
     }
 
-    /// These rows alone. Dense rows stay where they are.
+    /// A subset with only these rows. Dense rows are not copied.
     pub fn subset(&self, rows: &[u32]) -> Self {
         let mut spans: Vec<Span> = rows.iter().map(|row| self.spans[*row as usize]).collect();
         let nnz = spans.iter().map(|(begin, end)| end - begin).sum();
@@ -210,8 +210,8 @@ impl Points {
         }
     }
 
-    /// Copies the entries of rows, in columns of their own where that pays, and moves their spans to the copy; returns it
-    /// with its number of columns.
+    /// Copies the entries of rows, with renumbered columns where that pays, and updates the spans to refer to the copy.
+    /// Returns the copy and its number of columns.
     fn copy(&self, spans: &mut [Span], nnz: usize) -> (Entries, usize) {
         let mut out = Entries { idx: Vec::with_capacity(nnz), val: Vec::with_capacity(nnz) };
         let renumber = nnz < THIN * self.cols;

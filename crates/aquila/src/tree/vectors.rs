@@ -1,21 +1,21 @@
-//! Label vectors: what describes a label to k-means.
+//! Label vectors: how a label is described to k-means.
 //!
 //! PIFA (positive instance feature aggregation, Prabhu et al., WWW 2018; Yu et al., JMLR 2022): with each row of Y
-//! scaled to length 1, `Z = YᵀX`, rows of Z scaled to length 1. PII: the label's rows themselves, `Z = Yᵀ` with
-//! rows scaled to length 1. Labels without rows have empty vectors.
+//! scaled to length 1, `Z = YᵀX`, rows of Z scaled to length 1. PII: the ids of the label's rows, `Z = Yᵀ` with rows
+//! scaled to length 1. Labels without rows have empty vectors.
 //!
-//! Where we differ: a PIFA vector is cut ([`Cut`]) to the fewest entries that hold 80 % of its squared length, at most
-//! 256, and scaled to length 1 again. The small entries are many and mostly chance: without them trees are built
-//! in half the time and are better or as good (P@1 +0.8 on debian-related, −0.3 to +1.0 where words predict words). Where
-//! common features tell branches apart, small entries are not chance, and the cut would cost up to 5 points: a trial
-//! finds that out ([`super::whole_is_better`]). Vectors of other kinds are cut by count alone.
+//! Where we differ: a PIFA vector is cut ([`Cut`]) to the smallest number of entries that hold 80 % of its squared
+//! length, at most 256, and is scaled to length 1 again. The small entries are many and mostly noise: without them
+//! trees are built in half the time and are as good or better (P@1 +0.8 on debian-related, −0.3 to +1.0 where words
+//! predict words). Where common features distinguish branches, small entries are not noise, and the cut would cost up
+//! to 5 points; a trial detects this ([`super::whole_is_better`]). Vectors of other kinds are cut by count only.
 //!
-//! The columns of a dense block stay whole, in two bytes a value: there is no long tail of chance in them, and k-means
-//! takes a third of the time over whole rows that it took over cut ones as entries (0.12 to 0.04 s, 384 columns alone on
-//! debian-related). The sparse part is cut as if it stood alone and keeps the length that it had before, since how much
-//! each part counts is what the lengths of the rows say. Against a cut of both parts as one, P@1 of debian-related rose
-//! by 0.3 with the block alone and by 0.4 beside rows of twice its length, and fell by 0.1 beside rows of equal length
-//! (5, 5 and 10 seeds; standard deviations of a seed 0.1 to 0.5).
+//! The columns of a dense block are not cut and use two bytes per value. They have no long tail of noise, and k-means
+//! over whole dense rows takes a third of the time that it took over cut ones stored as entries (0.12 to 0.04 s, 384
+//! columns alone on debian-related). The sparse part is cut on its own and keeps its previous length, because the
+//! lengths of the rows determine the weight of each part. Compared with cutting both parts as one, P@1 of
+//! debian-related rose by 0.3 with the block alone and by 0.4 beside rows of twice its length, and fell by 0.1 beside
+//! rows of equal length (5, 5 and 10 seeds; standard deviations of a seed 0.1 to 0.5).
 //!
 //! Cost of PIFA: Σ over labels of the non-zeros of their rows.
 
@@ -30,42 +30,42 @@ use rayon::prelude::*;
 /// Labels handled by one task.
 const CHUNK: usize = 64;
 
-/// Which entries of a vector stay: the largest, and of equal ones those of lower features.
+/// Which entries of a vector are kept: the largest; of equal ones, those of lower features.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
-    /// Most entries; 0 for all.
+    /// Maximum number of entries; 0 for all.
     pub most: usize,
-    /// The share of the squared length that is enough.
+    /// The share of the squared length to keep.
     pub mass: f32,
 }
 
 impl Cut {
-    /// Everything stays.
+    /// Keeps everything.
     pub const NONE: Self = Self { most: 0, mass: 1.0 };
 
-    /// At most so many entries; 0 for all.
+    /// Keeps at most this many entries; 0 for all.
     pub fn to(most: usize) -> Self {
         Self { most, mass: 1.0 }
     }
 }
 
-/// The makings of PIFA vectors.
+/// The inputs of PIFA vectors.
 #[derive(Debug, Clone, Copy)]
 pub struct Pifa<'a> {
     /// The rows.
     pub x: &'a Csr,
-    /// Stand in for the values of `x`: those of rows scaled to length 1.
+    /// Replace the values of `x`: those of rows scaled to length 1.
     pub values: &'a [f32],
-    /// The values of a dense block beside the rows, row after row: the last columns of the vectors.
+    /// The values of a dense block that accompanies the rows, in row order: the last columns of the vectors.
     pub dense: &'a [f32],
     /// Columns of the block; 0 for none.
     pub dense_cols: usize,
-    /// Yᵀ; entries that are not 0 count as 1.
+    /// Yᵀ; nonzero entries count as 1.
     pub labels_rows: &'a Csr,
 }
 
 impl<'a> Pifa<'a> {
-    /// Of sparse rows.
+    /// For sparse rows only.
     pub fn new(x: &'a Csr, values: &'a [f32], labels_rows: &'a Csr) -> Self {
         Self { x, values, dense: &[], dense_cols: 0, labels_rows }
     }
@@ -75,7 +75,7 @@ impl<'a> Pifa<'a> {
         control.install(|| self.of(self.labels_rows.rows(), |label| label, cut, control))?
     }
 
-    /// The vectors of these labels alone.
+    /// The vectors of only these labels.
     pub fn some(&self, labels: &[u32], cut: Cut, control: &Control) -> Result<LabelVectors> {
         control.install(|| self.of(labels.len(), |at| labels[at] as usize, cut, control))?
     }
@@ -107,7 +107,7 @@ impl<'a> Pifa<'a> {
         Ok(LabelVectors::new(stretch(sparse, &shares), dense))
     }
 
-    /// Sums of the sparse rows, cut and scaled; beside a block also how long they were.
+    /// Sums of the sparse rows, cut and scaled; with a dense block also the lengths before the cut.
     fn sparse<R: Iterator<Item = Pair>>(
         &self,
         n: usize,
@@ -142,7 +142,8 @@ impl<'a> Pifa<'a> {
         stitch(chunks, n, x.cols())
     }
 
-    /// Sums of the block's rows, beside sparse sums of these lengths, and the part of the whole length that is sparse.
+    /// Sums of the block's rows that accompany sparse sums of these lengths, and the share of the total length that is
+    /// sparse.
     fn beside<R: Iterator<Item = Pair>>(
         &self,
         lengths: &[f64],
@@ -179,10 +180,10 @@ impl<'a> Pifa<'a> {
 
 /// A row of a label.
 struct Pair {
-    /// Its place among all pairs of labels and rows.
+    /// Its index among all pairs of labels and rows.
     pair: usize,
     row: usize,
-    /// What the row counts for each of its labels.
+    /// The row's weight for each of its labels.
     share: f32,
 }
 
@@ -191,7 +192,7 @@ pub fn pii(labels_rows: &Csr, cut: Cut, control: &Control) -> Result<Csr> {
     given(labels_rows, cut, control)
 }
 
-/// The user's vectors, cut and scaled as the others.
+/// User-supplied vectors, cut and scaled like the others.
 pub fn given(vectors: &Csr, cut: Cut, control: &Control) -> Result<Csr> {
     let mut sum = Accumulator::new(vectors.cols());
     let mut out = Chunk::default();
@@ -208,11 +209,11 @@ struct Chunk {
     ends: Vec<usize>,
     indices: Vec<u32>,
     values: Vec<f32>,
-    /// Of the sums before they were cut, where that is asked for.
+    /// Lengths of the sums before the cut, where requested.
     lengths: Vec<f64>,
 }
 
-/// Puts the chunks together, each to its place: copies of gigabytes are work for all threads.
+/// Concatenates the chunks in parallel, because copying gigabytes needs all threads.
 fn stitch(chunks: Vec<Result<Chunk>>, rows: usize, cols: usize) -> Result<(Csr, Vec<f64>)> {
     let chunks = chunks.into_iter().collect::<Result<Vec<_>>>()?;
     let nnz = chunks.iter().map(|c| c.indices.len()).sum();
@@ -237,12 +238,12 @@ fn stitch(chunks: Vec<Result<Chunk>>, rows: usize, cols: usize) -> Result<(Csr, 
     Ok((Csr::trusted(rows, cols, indptr, indices, values), lengths))
 }
 
-/// A dense vector that keeps a list of the places in use.
+/// A dense vector with a list of the positions in use.
 struct Accumulator {
     dense: Vec<f32>,
     touched: Vec<u32>,
     ranks: Vec<u64>,
-    /// Whether a place went through zero, so that `touched` may hold it twice.
+    /// Whether the value at a position became zero in between, so that `touched` may hold it twice.
     crossed: bool,
 }
 
@@ -268,7 +269,7 @@ impl Accumulator {
         length_of(self.touched.iter().map(|j| self.dense[*j as usize]))
     }
 
-    /// Removes places that `touched` holds twice.
+    /// Removes duplicate positions from `touched`.
     fn dedup_touched(&mut self) {
         let Self { dense, touched, crossed, .. } = self;
         if std::mem::take(crossed) {
@@ -278,7 +279,7 @@ impl Accumulator {
         }
     }
 
-    /// Appends the sum, cut and scaled, and starts at zero again.
+    /// Appends the sum, cut and scaled, and resets it to zero.
     fn drain(&mut self, cut: Cut, out: &mut Chunk) {
         self.dedup_touched();
         let Self { dense, touched, ranks, .. } = self;
@@ -304,8 +305,9 @@ impl Accumulator {
     }
 }
 
-/// Brings the ranks that stay to the front, in any order, and returns how many. The fewest that hold a mass are found
-/// like a median: halve, and go on in the half where the mass is reached. Cost: proportional to the ranks.
+/// Moves the ranks that are kept to the front, in any order, and returns how many there are. The smallest set that
+/// holds the mass is found as in quickselect: halve, and continue in the half where the mass is reached. Cost: linear
+/// in the number of ranks.
 fn largest(ranks: &mut [u64], cut: Cut) -> usize {
     let squared = |rank: &u64| {
         let v = f64::from(f32::from_bits(!(rank >> 32) as u32));
@@ -331,13 +333,13 @@ fn largest(ranks: &mut [u64], cut: Cut) -> usize {
     high
 }
 
-/// The length of a sum; values that left the range of f32 count as its end.
+/// The length of a sum; values outside the range of f32 are clamped to it.
 fn length_of(values: impl Iterator<Item = f32>) -> f64 {
     let squared = |v: f32| f64::from(v.clamp(f32::MIN, f32::MAX)).powi(2);
     values.map(squared).sum::<f64>().sqrt()
 }
 
-/// Scales to length 1, also where squares would leave the range of f32; sums that left it count as its end.
+/// Scales to length 1, even where squares exceed the range of f32; sums outside the range are clamped to it.
 fn scale(values: &mut [f32]) {
     let length = |values: &[f32]| values.iter().map(|v| v * v).sum::<f32>().sqrt();
     let mut norm = length(values);
