@@ -1,7 +1,7 @@
-//! Floats that begin at a cache line.
+//! Floats aligned to a cache line.
 //!
-//! The solver's state holds one line of 16 floats a feature and reads them in random order. An allocator gives
-//! floats 16 bytes of alignment, and then each of these reads touches two lines.
+//! The solver's state holds one line of 16 floats per feature and reads the lines in random order. An allocator aligns
+//! floats to 16 bytes, and then each of these reads touches two lines.
 
 use super::pages::large_vec;
 
@@ -10,7 +10,7 @@ use super::pages::large_vec;
 #[repr(C, align(64))]
 struct Line([f32; 16]);
 
-/// A vector of floats whose first begins at a cache line.
+/// A vector of floats that starts at a cache line.
 #[derive(Debug, Default)]
 pub(crate) struct Aligned {
     lines: Vec<Line>,
@@ -18,12 +18,12 @@ pub(crate) struct Aligned {
 }
 
 impl Aligned {
-    /// Makes it this many zeros.
+    /// Resets it to this many zeros.
     pub fn reset(&mut self, len: usize) {
         self.lines.clear();
         let lines = len.div_ceil(16);
         if lines > self.lines.capacity() {
-            // What is held is of no use, and would be copied.
+            // The current content is not needed and would be copied.
             self.lines = large_vec(lines);
         }
         self.lines.resize(lines, Line([0.0; 16]));
@@ -36,7 +36,7 @@ impl std::ops::Deref for Aligned {
 
     #[inline(always)]
     fn deref(&self) -> &[f32] {
-        // SAFETY: lines are nothing but floats, and `reset` made enough of them for `len`.
+        // SAFETY: lines consist only of floats, and `reset` allocated enough of them for `len`.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 }

@@ -1,17 +1,18 @@
-//! Sparse rows against sixteen dense vectors that stand side by side, a cache line of their floats for each column.
+//! Sparse rows times sixteen dense vectors that are stored interleaved, one cache line of floats for each column.
 //!
-//! An entry costs one load, one broadcast and one fused multiply-add for all sixteen, as in the solver ([`super::dcd`]).
+//! An entry costs one load, one broadcast and one fused multiply-add for all sixteen vectors, as in the solver
+//! ([`super::dcd`]).
 
 use super::lanes::{Lanes, Work, dispatch};
 use super::row_subset::RowSubset;
 use super::{Isa, prefetch_line};
 
-/// How many vectors.
+/// Number of vectors.
 pub(crate) const BATCH16: usize = 16;
 
 impl RowSubset<'_> {
-    /// Asks the caches for rows that will be needed soon, and for the lines of the next: these come in no order, and do not
-    /// fit the near caches.
+    /// Prefetches rows that will be needed soon, and the lines of the next one: they come in random order and do not
+    /// fit into the near caches.
     #[inline(always)]
     fn prefetch<const N: usize>(&self, n: usize, tables: [*const f32; N]) {
         self.prefetch_after(n);
@@ -28,10 +29,10 @@ impl RowSubset<'_> {
     }
 }
 
-/// The products of each row with each vector of the tables, a line for each row and table.
+/// Computes the product of each row with each vector of the tables, one line for each row and table.
 ///
 /// # Panics
-/// If a table has fewer lines than there are columns, or its `out` not as many as rows.
+/// If a table has fewer lines than there are columns, or its `out` does not have one line per row.
 pub(crate) fn products<const N: usize>(
     isa: Isa,
     rows: RowSubset<'_>,
@@ -58,8 +59,8 @@ impl<const N: usize> Work for Products<'_, N> {
         for n in 0..rows.rows.len() {
             let (idx, val) = rows.row(n);
             rows.prefetch(n, tables);
-            // SAFETY: `Entries::new` checked that ids are below the number of columns and `fits` that each table has a
-            // line for each, and each `out` one for each row. `V` is the dispatcher's.
+            // SAFETY: `Entries::new` checked that ids are below the number of columns; `fits` checked that each table
+            // has a line for each column, and each `out` one for each row. The dispatcher checked `V`.
             unsafe {
                 let mut sums = [[V::splat(0.0); 4]; N];
                 let (quads, rest) = idx.as_chunks::<4>();
@@ -87,10 +88,10 @@ impl<const N: usize> Work for Products<'_, N> {
     }
 }
 
-/// Adds each row to each vector of the table, times what its line of `factors` says for the vector.
+/// Adds each row to each vector of the table, multiplied by the vector's factor in the row's line of `factors`.
 ///
 /// # Panics
-/// If the table has fewer lines than there are columns, or `factors` not as many as rows.
+/// If the table has fewer lines than there are columns, or `factors` does not have one line per row.
 pub(crate) fn add(isa: Isa, rows: RowSubset<'_>, factors: &[f32], table: &mut [f32]) {
     rows.fits(table, factors);
     dispatch(isa, BATCH16, Add { rows, factors, table });
@@ -123,27 +124,27 @@ impl Work for Add<'_> {
     }
 }
 
-/// Rows of which some lanes each seek the best.
+/// A range of rows in which some lanes each search for the best row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Contest {
     pub begin: usize,
     pub end: usize,
-    /// A bit for each lane.
+    /// One bit per lane.
     pub lanes: u32,
 }
 
-/// What has changed since rows were looked at.
+/// What has changed since rows were last scored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Drift16 {
-    /// How often a row's pulls have moved its scores since.
+    /// How often the pulls have moved a row's scores since then.
     pub steps: [f32; BATCH16],
-    /// By how much scores may be off.
+    /// Bounds on the error of the scores.
     pub doubts: [f32; BATCH16],
-    /// In which lanes they may: a bit for each.
+    /// The lanes whose scores may be wrong, one bit each.
     pub stale: u32,
 }
 
-/// Scores as they were when rows were looked at: a line of scores and of pulls for each row, and since when.
+/// Scores at the time rows were last scored: a line of scores and a line of pulls for each row, and the time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Looks<'a> {
     pub scores: &'a [f32],
@@ -153,13 +154,13 @@ pub(crate) struct Looks<'a> {
 }
 
 impl Looks<'_> {
-    /// The scores of a row as they must be now if the pulls have not changed, and by how much they may be off.
+    /// The current scores of a row, provided that the pulls have not changed, and bounds on their error.
     ///
     /// # Safety
-    /// There is such a row, and `V` has [`BATCH16`] lanes.
+    /// Row `i` exists, and `V` has [`BATCH16`] lanes.
     #[inline(always)]
     unsafe fn at<V: Lanes>(&self, i: usize) -> (V, V) {
-        // SAFETY: the caller vouches for the row, and `lead` checked that each row has a line.
+        // SAFETY: the caller guarantees the row, and `lead` checked that each row has a line.
         unsafe {
             let since = &self.since[usize::from(*self.seen.get_unchecked(i))];
             let score = V::load(self.scores.as_ptr().add(i * BATCH16));
@@ -169,11 +170,11 @@ impl Looks<'_> {
     }
 }
 
-/// Says of each row in which lanes it comes within `ties` of its contest's best: a bit for each. Where doubts leave open
-/// who that is, the rows to look at are added to `unsure` and the contest to `open`.
+/// Determines, for each row, the lanes in which it is within `ties` of its contest's best, one bit each. Where error
+/// bounds leave open which row is best, the rows to score again are added to `unsure` and the contest to `open`.
 ///
 /// # Panics
-/// If there is not a line of scores and of pulls for each row, or no row for a place in a contest.
+/// If some row has no line of scores or of pulls, or a contest refers to a missing row.
 pub(crate) fn lead(
     isa: Isa,
     looks: Looks<'_>,
@@ -188,7 +189,7 @@ pub(crate) fn lead(
     dispatch(isa, BATCH16, Lead { looks, contests, ties, leaders, unsure, open });
 }
 
-/// The lanes in which a row leads by the scores as they are known, and those in which it may lead.
+/// The lanes in which a row leads by the known scores, and those in which it may lead.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Leads {
     pub does: u16,
@@ -213,11 +214,11 @@ impl Work for Lead<'_> {
         for contest in contests {
             let rows = contest.begin..contest.end;
             let (mut some, mut several) = (0, 0);
-            // SAFETY: `lead` checked that there is a line of scores and of pulls for each row of each contest. `V` is
-            // the dispatcher's.
+            // SAFETY: `lead` checked that there is a line of scores and of pulls for each row of each contest. The
+            // dispatcher checked `V`.
             unsafe {
                 let ties = V::load(ties.as_ptr());
-                // The best score, and what the best is not below.
+                // The best score, and a lower bound of the best.
                 let mut best = [V::splat(f32::NEG_INFINITY); 2];
                 for i in rows.clone() {
                     let (score, doubt) = looks.at::<V>(i);
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn every_set_finds_leaders_and_what_leaves_them_open() {
         let mut rng = Rng::new(&[8]);
-        // Bf16, so that no sum is rounded and there are ties.
+        // Multiples of one half, so that no sum is rounded and there are ties.
         let mut number = || rng.below(9) as f32 * 0.5 - 2.0;
         let rows = 40;
         let contest = |(begin, end, lanes)| Contest { begin, end, lanes };

@@ -1,11 +1,11 @@
-//! Floats of two bytes, two to a register's lane.
+//! Floats of two bytes, two in each lane of a register.
 //!
-//! bf16 is the upper half of an f32: 8 bits of mantissa. A processor that multiplies pairs of them and adds the products
-//! in f32 (AVX-512 BF16) does two multiply-adds in the time of one.
+//! bf16 is the upper half of an f32: 8 bits of mantissa. A processor that multiplies pairs of bf16 values and adds the
+//! products in f32 (AVX-512 BF16) does two multiply-adds in the time of one.
 
 use super::Isa;
 
-/// Rounds two floats, to even in the middle; the first is in the lower half.
+/// Rounds two floats, ties to even; the first is in the lower half.
 #[inline(always)]
 pub(crate) fn pack(low: f32, high: f32) -> u32 {
     round(low) | round(high) << 16
@@ -20,23 +20,23 @@ pub(crate) fn unpack(pair: u32) -> [f32; 2] {
 #[inline(always)]
 fn round(v: f32) -> u32 {
     let bits = v.to_bits();
-    // Values at the end of the range stay finite.
+    // Values at the ends of the range stay finite.
     bits.wrapping_add(0x7fff + (bits >> 16 & 1)).min((bits & 0x8000_0000) | 0x7f7f_ffff) >> 16
 }
 
-/// Writes a row as pairs, the last one filled up with a 0.
+/// Writes a row as pairs; the last one is padded with a 0.
 pub fn write_pairs(row: &[f32], pairs: &mut [u32]) {
     for (pair, two) in pairs.iter_mut().zip(row.chunks(2)) {
         *pair = pack(two[0], two.get(1).copied().unwrap_or(0.0));
     }
 }
 
-/// Whether bf16 values are multiplied faster than floats here.
+/// Whether multiplying bf16 values is faster than multiplying floats on this processor.
 pub fn faster(isa: Isa) -> bool {
     isa == Isa::Avx512 && native()
 }
 
-/// Whether the processor multiplies bf16 values.
+/// Whether the processor has instructions that multiply bf16 values.
 pub(super) fn native() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx512bf16");

@@ -1,20 +1,20 @@
-//! Dense rows in two bytes a value, multiplied with the same bits on every machine.
+//! Dense rows with two bytes per value; products are bit-identical on every machine.
 //!
-//! k-means decides by comparisons, and a last bit that differs can make another tree. So sums are made in 16 lanes on
-//! every instruction set, no product is fused with its sum, and lanes are added up in one order.
-//! Rows are rounded to [`bf16`] values because memory is what k-means over dense rows waits for; vectors that they are
+//! k-means decides by comparisons, and a difference in the last bit can lead to another tree. Therefore sums use 16
+//! lanes on every instruction set, products are not fused with sums, and lanes are added up in one order. Rows are
+//! rounded to [`bf16`] values because k-means over dense rows is limited by memory bandwidth; the vectors that they are
 //! multiplied with or added to are f32.
 //!
-//! 32 columns are a line of 16 pairs: pair k has column k below and column 16 + k above, so that a line is two runs of
-//! floats.
+//! 32 columns are a line of 16 pairs: pair k holds column k in its low half and column 16 + k in its high half, so that
+//! a line is two runs of floats.
 
 use super::lanes::{Lanes, Work, dispatch};
 use super::{Isa, bf16, prefetch_line};
 use rayon::prelude::*;
 
-/// Pairs of a line.
+/// Pairs per line.
 const LANES: usize = 16;
-/// Columns of a line.
+/// Columns per line.
 pub const LINE: usize = 2 * LANES;
 
 /// 32 columns of a row.
@@ -22,7 +22,7 @@ pub const LINE: usize = 2 * LANES;
 #[repr(C, align(64))]
 pub struct Line([u32; LANES]);
 
-/// Bf16Rows rows of equal length, filled up with zeros to whole lines.
+/// Rows of equal length, padded with zeros to whole lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bf16Rows {
     lines: Vec<Line>,
@@ -37,7 +37,7 @@ impl Bf16Rows {
         Self { lines: vec![Line([0; LANES]); rows * per_row], rows, per_row }
     }
 
-    /// Columns, those that fill up the last line included.
+    /// Number of columns, including padding.
     pub fn cols(&self) -> usize {
         self.per_row * LINE
     }
@@ -48,13 +48,13 @@ impl Bf16Rows {
         &self.lines[i * self.per_row..(i + 1) * self.per_row]
     }
 
-    /// All rows, to be written in parallel; none if they have no columns.
+    /// All rows, for writing in parallel; none if they have no columns.
     pub fn rows_mut(&mut self) -> impl IndexedParallelIterator<Item = &mut [Line]> {
         self.lines.par_chunks_exact_mut(self.per_row.max(1))
     }
 }
 
-/// Rounds values, each times this factor, into a row.
+/// Rounds values, each times this factor, and stores them in a row.
 pub fn round(values: &[f32], factor: f32, row: &mut [Line]) {
     for (line, values) in row.iter_mut().zip(values.chunks(LINE)) {
         let at = |k: usize| values.get(k).map_or(0.0, |v| v * factor);
@@ -68,28 +68,28 @@ pub fn values(row: &[Line]) -> impl Iterator<Item = f32> {
 }
 
 impl Bf16Rows {
-    /// `⟨row, vector⟩` of each of these rows.
+    /// `⟨row, vector⟩` for each of these rows.
     ///
     /// # Panics
-    /// If there are fewer rows than that, or the vector has not as many columns, or `out` other than one place a row.
+    /// If a row does not exist, the vector has another number of columns, or `out` does not have one element per row.
     pub fn dots(&self, isa: Isa, rows: &[u32], vector: &[f32], out: &mut [f32]) {
         assert!(self.has(rows) && vector.len() == self.cols() && out.len() == rows.len());
         dispatch(isa, LANES, Dots { block: self, rows, vector, out });
     }
 
-    /// `vector += factor · row` for each of these rows, one after the other.
+    /// `vector += factor · row` for each of these rows, in order.
     ///
     /// # Panics
-    /// If there are fewer rows than that, or the vector has not as many columns.
+    /// If a row does not exist, or the vector has another number of columns.
     pub fn add(&self, isa: Isa, rows: &[(u32, f32)], vector: &mut [f32]) {
         assert!(rows.iter().all(|(i, _)| self.has(&[*i])) && vector.len() == self.cols());
         dispatch(isa, LANES, Add { block: self, rows, vector });
     }
 
-    /// `scores[c] += ⟨row, centre c⟩` for each of these rows and `k` centres, whose values in a column stand side by side.
+    /// `scores[c] += ⟨row, centre c⟩` for each of these rows and `k` centres, whose values are interleaved by column.
     ///
     /// # Panics
-    /// If there are fewer rows than that, or some centre has not as many columns, or there are other than `k` scores a row.
+    /// If a row does not exist, a centre has another number of columns, or there are not `k` scores per row.
     pub fn add_scores(&self, isa: Isa, rows: &[u32], centres: &[f32], k: usize, scores: &mut [f32]) {
         assert!(self.has(rows) && self.cols() * k == centres.len() && rows.len() * k == scores.len());
         if k > 0 {
@@ -106,16 +106,16 @@ impl Bf16Rows {
     }
 }
 
-/// `vector += factor · values`, of values that are not rounded.
+/// `vector += factor · values`, with values that are not rounded.
 ///
 /// # Panics
-/// If there are not as many values as the vector has.
+/// If the numbers of values differ.
 pub fn add_floats(isa: Isa, factor: f32, values: &[f32], vector: &mut [f32]) {
     assert!(values.len() == vector.len());
     dispatch(isa, LANES, Floats { factor, values, vector });
 }
 
-/// How many rows ahead are asked from memory: they come in no order.
+/// How many rows ahead to prefetch: they come in random order.
 const AHEAD: usize = 3;
 
 struct Dots<'a> {
@@ -134,7 +134,7 @@ impl Work for Dots<'_> {
         for (n, (i, out)) in rows.iter().zip(out).enumerate() {
             let (row, ahead) = (block.at(*i), block.at(rows[(n + AHEAD).min(rows.len() - 1)]));
             let mut sums = [0f32; LANES];
-            // SAFETY: `dots` checked that the block has the row and the vector its columns; `V` has 16 lanes.
+            // SAFETY: `dots` checked that the block has the row and that the vector has its columns; `V` has 16 lanes.
             unsafe {
                 let (mut low, mut high) = (V::splat(0.0), V::splat(0.0));
                 for line in 0..block.per_row {
@@ -145,7 +145,7 @@ impl Work for Dots<'_> {
                 }
                 low.add(high).store(sums.as_mut_ptr());
             }
-            // In a fixed order: registers would add up their lanes in orders of their own.
+            // In a fixed order: registers would add up their lanes in different orders.
             for width in [8, 4, 2, 1] {
                 for k in 0..width {
                     sums[k] += sums[k + width];
@@ -156,7 +156,7 @@ impl Work for Dots<'_> {
     }
 }
 
-/// Rows that share the loads and stores of the vector.
+/// Number of rows that share the loads and stores of the vector.
 const TOGETHER: usize = 4;
 
 struct Add<'a> {
@@ -171,7 +171,7 @@ impl Add<'_> {
     #[inline(always)]
     unsafe fn some<V: Lanes, const N: usize>(&mut self, rows: &[(u32, f32); N], ahead: &[(u32, f32)]) {
         let at = rows.map(|(i, _)| self.block.at(i));
-        // SAFETY: the caller's; `add` checked that the vector has the block's columns; `V` has 16 lanes.
+        // SAFETY: upheld by the caller; `add` checked that the vector has the block's columns; `V` has 16 lanes.
         unsafe {
             let mut factors = [V::splat(0.0); N];
             for (factor, row) in factors.iter_mut().zip(rows) {
@@ -220,19 +220,20 @@ struct Scores<'a> {
     scores: &'a mut [f32],
 }
 
-/// Rows that share the loads of centres, and registers of centres that share those of rows.
+/// Number of rows that share the loads of centres, and number of registers of centres that share the loads of rows.
 const BATCH: usize = 4;
 const REGISTERS: usize = 2;
 
 impl Scores<'_> {
-    /// The scores of `R` rows from one on, by `N` registers of centres from the first on.
+    /// The scores of `R` rows starting at `row`, for `N` registers of centres starting at `first`.
     ///
     /// # Safety
-    /// As in [`Work`]; there are so many rows and centres.
+    /// As in [`Work`]; these rows and centres exist.
     #[inline(always)]
     unsafe fn some<V: Lanes, const R: usize, const N: usize>(&mut self, row: usize, first: usize) {
         let Self { block, rows, k, .. } = *self;
-        // SAFETY: the caller's; `add_scores` checked the rows and that there is a line of centres for each column.
+        // SAFETY: upheld by the caller; `add_scores` checked the rows and that there is a line of centres for each
+        // column.
         unsafe {
             let to: [*mut f32; R] =
                 std::array::from_fn(|r| self.scores.as_mut_ptr().add((row + r) * k + first));
@@ -269,15 +270,15 @@ impl Scores<'_> {
         }
     }
 
-    /// The scores of `R` rows from one on.
+    /// The scores of `R` rows starting at `row`.
     ///
     /// # Safety
-    /// As in [`Work`]; there are so many rows.
+    /// As in [`Work`]; these rows exist.
     #[inline(always)]
     unsafe fn all<V: Lanes, const R: usize>(&mut self, row: usize) {
         let (k, mut first) = (self.k, 0);
         while first + REGISTERS * V::N <= k {
-            // SAFETY: so many centres are left, here and below.
+            // SAFETY: at least this many centres are left, here and below.
             unsafe { self.some::<V, R, REGISTERS>(row, first) };
             first += REGISTERS * V::N;
         }
@@ -303,7 +304,7 @@ impl Work for Scores<'_> {
     unsafe fn run<V: Lanes>(mut self) {
         let mut row = 0;
         while row + BATCH <= self.rows.len() {
-            // SAFETY: so many rows are left, here and below.
+            // SAFETY: at least this many rows are left, here and below.
             unsafe { self.all::<V, BATCH>(row) };
             row += BATCH;
         }
@@ -329,7 +330,7 @@ impl Work for Floats<'_> {
         let (runs, rest) = self.vector.as_chunks_mut::<LANES>();
         let (values, tail) = self.values.as_chunks::<LANES>();
         for (run, v) in runs.iter_mut().zip(values) {
-            // SAFETY: both have 16 floats, as `V` has lanes.
+            // SAFETY: both have 16 floats, one for each lane of `V`.
             unsafe {
                 let sum = V::load(run.as_ptr()).add(V::load(v.as_ptr()).mul(V::splat(self.factor)));
                 sum.store(run.as_mut_ptr());
@@ -369,7 +370,7 @@ mod tests {
                 }
             }
             let (vector, plain) = (numbers(&mut rng, block.cols()), numbers(&mut rng, cols));
-            // More rows and centres than registers take at a time, and fewer.
+            // More rows and centres than the registers process at a time, and fewer.
             let (some, factors) = ([4u32, 0, 2, 2, 5, 1, 3], [1.0f32, -1.0, 0.3, 1.0, -1.0, 1.0, 0.7]);
             let moved: Vec<(u32, f32)> = some.into_iter().zip(factors).collect();
             let k = [1, 5, 16, 48, 100][cols % 5];

@@ -1,6 +1,7 @@
-//! Plain loops made vector code of every instruction set.
+//! Compiles plain loops as vector code for every instruction set.
 
-/// A function that picks the set, and its bodies: the plain one, which is `inline(always)`, made anew for each set.
+/// Defines a function that selects the instruction set, and its bodies: the plain one, which is `inline(always)`,
+/// compiled once for each set.
 macro_rules! for_each_isa {
     ($(#[$doc:meta])* $name:ident => $plain:ident, $avx512:ident, $avx2:ident ($($arg:ident: $of:ty),*)) => {
         $(#[$doc])*

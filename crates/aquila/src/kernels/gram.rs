@@ -1,17 +1,17 @@
-//! Nodes of few rows: products of rows with rows instead of weights.
+//! Nodes with few rows: products of rows with rows instead of weights.
 //!
-//! Until the last pass ends, weights serve nothing but margins, and with `w = Σ α·y·x` a margin is
-//! `⟨w, x_r⟩ = Σ_s ⟨x_s, x_r⟩ · α_s·y_s`. So in a node whose rows are no more than its dense columns, the products of
-//! all its rows are made once, for all siblings and passes: they are a dense block of as many columns as there are
-//! rows, whose weights are the signed duals. A margin is a row of it times these, shorter than the row itself; a step
-//! changes one line of them and no weight. Weights are made at the end, each row added once. This is the kernel form of
-//! dual coordinate descent (Hsieh et al., ICML 2008, section 3), chosen by size and not by kernel; only rounding
-//! differs.
+//! Until the last pass ends, weights are only needed for margins, and with `w = Σ α·y·x` a margin is
+//! `⟨w, x_r⟩ = Σ_s ⟨x_s, x_r⟩ · α_s·y_s`. In a node with no more rows than dense columns, the products of all its rows
+//! are therefore computed once, for all siblings and passes. They form a dense block with as many columns as rows,
+//! whose weights are the signed duals. A margin is the product of a row of this block, which is shorter than the row
+//! itself, with the duals; a step changes one line of them and no weight. Weights are computed at the end by adding
+//! each row once. This is the kernel form of dual coordinate descent (Hsieh et al., ICML 2008, section 3), chosen
+//! because of size and not to use a kernel; only rounding differs.
 //!
-//! Products are summed like margins, of 16 rows at a time that stand where weights do. A row's product with itself is
-//! kept apart from the block, as that of entries that no other row has ([`Span::lone`]): it is the largest.
+//! Products are summed like margins, with 16 rows at a time in the place of weights. A row's product with itself is
+//! kept apart from the block, like that of entries that no other row has ([`Span::lone`]), because it is the largest.
 //!
-//! Cost: rows² · (dense columns and sparse entries of a row) multiply-adds for the products; rows² a pass for each
+//! Cost: rows² · (dense columns and sparse entries of a row) multiply-adds for the products; rows² per pass for each
 //! register of lanes; rows · columns for the weights.
 
 use super::Isa;
@@ -20,13 +20,13 @@ use super::dcd::{DenseRows, Entries, Rows, Siblings, Span};
 use super::lanes::{Lanes, Work, dispatch};
 use super::tiles::{MOST_ROWS, Nothing, add_rows, products};
 
-/// Rows that are multiplied with all rows at a time.
+/// Number of rows that are multiplied with all rows at a time.
 const LANES: usize = 16;
 
-/// Most bytes of products: half of what the second cache of a common processor holds.
+/// Maximum bytes of products: half of a typical second-level cache.
 const NEAR: usize = 512 << 10;
 
-/// The products of a node's rows with each other; memory is kept from one node to the next.
+/// The products of a node's rows with each other; memory is reused from node to node.
 #[derive(Debug, Default)]
 pub struct Gram {
     products: Aligned,
@@ -42,7 +42,7 @@ impl Gram {
         rows.len() <= rows.dense.cols() && rows.len() * rows.len() * size_of::<f32>() <= NEAR
     }
 
-    /// Multiplies these rows with each other.
+    /// Computes the products of these rows with each other.
     pub fn of(&mut self, isa: Isa, rows: &Rows<'_>) {
         let n = rows.len();
         self.stride = n.next_multiple_of(LANES);
@@ -67,7 +67,7 @@ impl Gram {
         }
     }
 
-    /// The rows as the solver sees them: no entries, and products for a block.
+    /// The rows for the solver: no entries, and the products as the dense block.
     pub fn rows(&self) -> Rows<'_> {
         let block = DenseRows::products(&self.products, self.stride, &self.places);
         Rows::new(Entries::new(&[], &[], 0), &self.spans).beside(block)
@@ -75,7 +75,7 @@ impl Gram {
 }
 
 impl Siblings {
-    /// Puts rows where the weights of lanes stand.
+    /// Stores rows in the place of the weights of lanes.
     fn place(&mut self, rows: &Rows<'_>, some: std::ops::Range<usize>) {
         let panel = if rows.dense.paired() { &mut self.rounded } else { &mut self.panel };
         panel.fill(0.0);
@@ -89,7 +89,7 @@ impl Siblings {
         }
     }
 
-    /// Takes their entries off again.
+    /// Removes their sparse entries again.
     fn clear(&mut self, rows: &Rows<'_>, some: std::ops::Range<usize>) {
         for (lane, i) in some.enumerate() {
             let span = rows.spans[i];
@@ -98,7 +98,7 @@ impl Siblings {
         }
     }
 
-    /// Takes over what was learned of products: duals, bias, and the weights that follow.
+    /// Takes the result of learning with products: duals, bias, and the weights that follow from them.
     pub fn follow(&mut self, isa: Isa, rows: &Rows<'_>, learned: &Siblings) {
         self.reset(rows, learned.width());
         self.alpha.copy_from_slice(&learned.alpha);
@@ -111,7 +111,7 @@ impl Siblings {
     }
 }
 
-/// The products of all rows with those that stand in lanes.
+/// The products of all rows with those stored in lanes.
 struct Products<'a, const BF16: bool> {
     rows: Rows<'a>,
     lanes: &'a Siblings,
@@ -151,7 +151,7 @@ impl<const BF16: bool> Work for Products<'_, BF16> {
     }
 }
 
-/// The weights that follow from signed duals.
+/// The weights that follow from the signed duals.
 struct Weights<'a, const BF16: bool> {
     rows: Rows<'a>,
     state: &'a mut Siblings,

@@ -1,16 +1,16 @@
-//! Maps a file into memory.
+//! Memory-maps a file.
 
 use memmap2::Mmap;
 use std::fs::File;
 
-/// Maps a file to read.
+/// Maps a file for reading.
 ///
-/// The mapping shows the file as it is: a process that truncates it while it is mapped makes later reads fail with a
-/// signal, and one that writes into it changes what is read. Aquila never writes into a finished file: it
-/// replaces files by renaming, which leaves a mapping untouched.
+/// The mapping reflects the current content of the file: if a process truncates the file while it is mapped, later
+/// reads fail with a signal; if a process writes to it, the data read changes. Aquila never writes to a finished file:
+/// it replaces files by renaming, which does not affect a mapping.
 pub(crate) fn map_file(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the mapping is read-only and everything that reads it takes the bytes as untrusted: any change of
-    // them gives other numbers, never an access out of bounds. Truncation from outside cannot be excluded; the page
-    // above says so.
+    // SAFETY: the mapping is read-only, and all code that reads it treats the bytes as untrusted: a change of them
+    // leads to other numbers, never to an access out of bounds. Truncation by another process cannot be excluded, as
+    // documented above.
     unsafe { Mmap::map(file) }
 }

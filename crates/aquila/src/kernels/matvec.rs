@@ -1,6 +1,7 @@
-//! Sums over tables: rows of many columns, row after row.
+//! Sums over tables with many columns, stored row by row.
 //!
-//! Every set adds in the same order, or in the same sixteen streams, so that the sums are the same everywhere.
+//! Every instruction set adds in the same order, or in the same sixteen streams, so that the sums are the same
+//! everywhere.
 
 use super::Isa;
 use super::for_each_isa::for_each_isa;
@@ -15,7 +16,7 @@ fn add_products_of(table: &[f32], at: usize, sums: &mut [f32]) {
     let n = sums.len();
     let mut rows = table.chunks_exact(4 * n);
     for four in &mut rows {
-        // Four rows at once: a sum is loaded and stored once for them.
+        // Four rows at a time: each sum is loaded and stored once for all four.
         let (a, rest) = four.split_at(n);
         let (b, rest) = rest.split_at(n);
         let (c, d) = rest.split_at(n);
@@ -38,7 +39,7 @@ for_each_isa! {
 #[inline(always)]
 fn products_of(table: &[f32], with: &[f32], out: &mut [f32]) {
     let (lines, rest) = with.as_chunks::<16>();
-    // Columns beyond the last whole line are the end of a line that begins before them, where `with` counts for nothing.
+    // The remaining columns are the end of a line that starts before them; `with` is zero for its other columns.
     let mut last = [0f32; 16];
     last[16 - rest.len()..].copy_from_slice(rest);
     for (out, row) in out.iter_mut().zip(table.chunks_exact(with.len())) {
@@ -61,17 +62,17 @@ fn products_of(table: &[f32], with: &[f32], out: &mut [f32]) {
 }
 
 for_each_isa! {
-    /// Adds rows of the table, each times its value.
+    /// Adds rows of the table, each multiplied by its value.
     ///
     /// # Panics
-    /// If the table has no such row.
+    /// If the table does not have one of the rows.
     add_rows => add_rows_of, add_rows_avx512, add_rows_avx2 (table: &[f32], rows: &[u32], values: &[f32], sums: &mut [f32])
 }
 
 #[inline(always)]
 fn add_rows_of(table: &[f32], rows: &[u32], values: &[f32], sums: &mut [f32]) {
     let n = sums.len();
-    // As many columns at once as registers hold the sums of.
+    // As many columns at a time as there are registers for sums.
     let (wide, rest) = sums.as_chunks_mut::<64>();
     let (narrow, last) = rest.as_chunks_mut::<16>();
     let mut from = 0;
@@ -89,7 +90,7 @@ fn add_rows_of(table: &[f32], rows: &[u32], values: &[f32], sums: &mut [f32]) {
     }
 }
 
-/// The same of a few columns from this one on.
+/// The same for `N` columns starting at this one.
 #[inline(always)]
 fn add_columns<const N: usize>(
     table: &[f32],

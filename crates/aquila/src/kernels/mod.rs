@@ -1,7 +1,7 @@
-//! The only `unsafe` arithmetic of the engine.
+//! All `unsafe` arithmetic of the engine.
 //!
-//! Every kernel exists as safe scalar code that is always compiled; the vector forms are chosen at run time by
-//! what the processor offers ([`Isa::detect`]) and tested against the scalar twin.
+//! Every kernel exists as safe scalar code that is always compiled. The vector forms are selected at run time according
+//! to the processor ([`Isa::detect`]) and tested against the scalar version.
 
 pub(crate) mod aligned;
 pub(crate) mod batch16;
@@ -11,7 +11,7 @@ pub(crate) mod exp;
 mod for_each_isa;
 pub mod gram;
 pub(crate) mod prefix_sum;
-// Where no vector form is compiled, nobody asks for bf16 values or pairs.
+// Where no vector form is compiled, bf16 values and pairs are not used.
 pub mod bf16_rows;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod lanes;
@@ -42,8 +42,8 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The best set of this processor. The environment variable `AQUILA_ISA` (`scalar`, `avx2`, `avx512`) lowers
-    /// it, for tests and for comparisons; it cannot raise it.
+    /// The best instruction set of this processor. The environment variable `AQUILA_ISA` (`scalar`, `avx2`, `avx512`)
+    /// lowers it, for tests and comparisons; it cannot raise it.
     pub fn detect() -> Self {
         use std::sync::OnceLock;
         static BEST: OnceLock<Isa> = OnceLock::new();
@@ -57,12 +57,12 @@ impl Isa {
         })
     }
 
-    /// Every set that this processor can run, the scalar twin first.
+    /// Every instruction set that this processor can run, starting with scalar code.
     pub fn available() -> Vec<Self> {
         [Self::Scalar, Self::Avx2, Self::Avx512].into_iter().filter(|i| *i <= Self::of_processor()).collect()
     }
 
-    /// Its name, as users see it.
+    /// Its name as shown to users.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -78,7 +78,7 @@ impl Isa {
 
     #[cfg(target_arch = "x86_64")]
     fn of_processor() -> Self {
-        // Every processor with AVX2 has the bit instructions too, but nothing promises it.
+        // Every processor with AVX2 has the bit instructions too, but nothing guarantees it.
         let avx2 = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
             && is_x86_feature_detected!("bmi1")
@@ -101,7 +101,7 @@ impl Isa {
     }
 }
 
-/// Asks the caches for the line at this address. Any address is allowed.
+/// Prefetches the line at this address. Any address is allowed.
 #[inline(always)]
 pub(crate) fn prefetch_line<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -115,12 +115,12 @@ pub(crate) fn prefetch_line<T>(at: *const T) {
 
 /// How many rows ahead of the current one a sparse row's entries are prefetched.
 const AHEAD: usize = 2;
-/// How many rows ahead the address of these entries is prefetched: unless it is in the cache by then, the prefetch of the
-/// entries waits for it, and a pass of the solver takes half as long again.
+/// How many rows ahead the address of these entries is prefetched: unless it is in the cache by then, the prefetch of
+/// the entries waits for it, and a pass of the solver takes half as long again.
 const FURTHER: usize = 8;
 
-/// Asks the caches for sparse rows that will be read soon after row `at` of `rows`; `places` tell where rows stand. The
-/// processor fetches on once it sees a row being read, but rows in random order begin where it does not look.
+/// Prefetches sparse rows that will be read soon after row `at` of `rows`; `places` holds the range of each row. The
+/// processor prefetches the rest once a row is being read, but it cannot predict where rows in random order start.
 #[inline(always)]
 pub(crate) fn prefetch_rows<P>(
     places: &[P],
@@ -140,7 +140,7 @@ pub(crate) fn prefetch_rows<P>(
     }
 }
 
-/// Asks for the cache line of a place; it may be past the slice.
+/// Prefetches the cache line of a position, which may be past the end of the slice.
 #[inline(always)]
 pub(crate) fn prefetch(bytes: &[u8], at: usize) {
     prefetch_line(bytes.as_ptr().wrapping_add(at));

@@ -1,18 +1,18 @@
 //! Products of one dense row with many stored columns: what a search adds for the dense part of a query.
 //!
-//! Columns stand one behind the other, each padded with zeros to a multiple of [`LINE`] weights, and their products
-//! with the row are added to as many sums. Four columns are multiplied side by side, so that a load of the row serves
-//! four of them.
+//! Columns are stored one after another, each padded with zeros to a multiple of [`LINE`] weights, and their products
+//! with the row are added to one sum per column. Four columns are multiplied at a time, so that each load of the row is
+//! used four times.
 //!
-//! Byte columns are multiplied as whole numbers: the row is rounded to whole numbers from −255 to 255 with a scale of
-//! its own, so all instruction sets give the same bits. (The error is below that of the weights, which have half as
-//! many steps.) The instruction for bytes multiplies unsigned with signed ones: it meets the positive and the negative
-//! part of the row one after the other. The bytes may come from a damaged file: any byte is a weight, and
-//! [`DenseQuery`] leaves room for all of them at their largest.
+//! Byte columns are multiplied as integers: the row is rounded to integers from −255 to 255 with its own scale, so all
+//! instruction sets give the same bits. (The error is below that of the weights, which have half as many steps.) The
+//! byte instruction multiplies unsigned with signed values, so the positive and the negative part of the row are
+//! processed one after the other. The bytes may come from a damaged file: any byte is a valid weight, and
+//! [`DenseQuery`] leaves room for sums of the largest ones.
 
 use super::Isa;
 
-/// Weights that columns are padded to a multiple of.
+/// Columns are padded to a multiple of this number of weights.
 pub(crate) const LINE: usize = 64;
 
 /// How dense weights are stored.
@@ -27,7 +27,7 @@ pub(crate) enum DenseKind {
 }
 
 impl DenseKind {
-    /// Bytes of a weight.
+    /// Bytes per weight.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Byte => 1,
@@ -37,21 +37,21 @@ impl DenseKind {
     }
 }
 
-/// The dense part of a query in the form that columns are multiplied with.
+/// The dense part of a query, prepared for multiplication with columns.
 #[derive(Debug, Default)]
 pub(crate) struct DenseQuery {
     /// The values, padded with zeros to a multiple of [`LINE`].
     values: Vec<f32>,
-    /// The same as whole numbers of this scale.
+    /// The same values as integers with this scale.
     whole: Vec<i16>,
-    /// In turn for each [`LINE`] of them what is above 0 and what is below.
+    /// For each [`LINE`] of them, the positive parts and then the negative parts.
     parts: Vec<u8>,
     scale: f32,
     any: bool,
 }
 
 impl DenseQuery {
-    /// Starts anew with zeros for so many columns; the caller fills in the values.
+    /// Starts a new query with zeros for this many columns; the caller fills in the values.
     pub fn start(&mut self, cols: usize) -> &mut [f32] {
         self.values.clear();
         self.values.resize(cols.next_multiple_of(LINE), 0.0);
@@ -63,20 +63,20 @@ impl DenseQuery {
         4 * self.values.capacity() + 2 * self.whole.capacity() + self.parts.capacity()
     }
 
-    /// Prepares what was filled in for columns of this kind.
+    /// Prepares the values for columns of this kind.
     pub fn finish(&mut self, kind: DenseKind) {
         let most = self.values.iter().fold(0f32, |m, v| m.max(v.abs()));
         self.any = most > 0.0;
         if kind != DenseKind::Byte {
             return;
         }
-        // A sum of products with bytes stays within 32 bits: 128 · limit · length < 2³¹.
+        // A sum of products with bytes must fit into 32 bits: 128 · limit · length < 2³¹.
         let limit = ((i32::MAX as usize / 128) / self.values.len().max(1)).min(255) as f32;
         self.scale = most / limit;
         let inverse = if self.scale >= f32::MIN_POSITIVE { 1.0 / self.scale } else { 0.0 };
         self.whole.clear();
         self.whole.extend(self.values.iter().map(|v| {
-            // Adding and taking off 3·2²² rounds to whole numbers, in one vector operation each.
+            // Adding and subtracting 3·2²² rounds to integers, with one vector operation each.
             const ROUND: f32 = 12_582_912.0;
             ((v * inverse + ROUND) - ROUND) as i16
         }));
@@ -87,14 +87,14 @@ impl DenseQuery {
         }
     }
 
-    /// Whether some value is not 0.
+    /// Whether any value is not 0.
     pub fn any(&self) -> bool {
         self.any
     }
 }
 
-/// Adds to each sum the product of the query with its column: `codes` begin with the first column, `scales` are those
-/// of byte columns. Columns beyond the codes are left out.
+/// Adds to each sum the product of the query with its column. `codes` start with the first column, and `scales` are
+/// those of byte columns. Columns beyond the codes are ignored.
 pub(crate) fn add_columns(
     isa: Isa,
     kind: DenseKind,
@@ -113,7 +113,7 @@ pub(crate) fn add_columns(
     let known = sums.len().min(codes.len() / stride);
     let (columns, sums) = (Columns { kind, codes, scales, stride, query }, &mut sums[..known]);
     match isa {
-        // SAFETY: the instruction sets were detected; columns and query are equally long, a multiple of LINE.
+        // SAFETY: the instruction sets were detected; columns and query have the same length, a multiple of LINE.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 if Isa::Avx512.runs_here() => unsafe {
             if kind == DenseKind::Byte && is_x86_feature_detected!("avx512vnni") {
@@ -139,12 +139,12 @@ struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// Adds what `products` says of four columns at a time.
+    /// Adds the result of `products`, called with four columns at a time.
     #[inline(always)]
     fn each_four(&self, sums: &mut [f32], products: impl Fn([&[u8]; 4]) -> [f32; 4]) {
         for (group, sums) in sums.chunks_mut(4).enumerate() {
             let first = 4 * group;
-            // The last column stands in for those that are not there.
+            // The last column replaces missing ones.
             let four = products(std::array::from_fn(|c| {
                 let begin = (first + c.min(sums.len() - 1)) * self.stride;
                 &self.codes[begin..begin + self.stride]
@@ -162,7 +162,7 @@ impl Columns<'_> {
     }
 }
 
-/// The scalar twin.
+/// The scalar version.
 fn scalar(kind: DenseKind, codes: &[u8], query: &DenseQuery) -> f32 {
     let streams = |weight: &dyn Fn(usize) -> f32| {
         let mut sums = [0f32; 16];
@@ -201,7 +201,7 @@ mod x86 {
             let codes = four.map(<[u8]>::as_ptr);
             let (mut above, mut below) = ([_mm512_setzero_si512(); 4], [_mm512_setzero_si512(); 4]);
             for j in (0..columns.stride).step_by(LINE) {
-                // SAFETY: `stride` bytes from each pointer on are the column's, twice as many the parts'.
+                // SAFETY: the column has `stride` bytes from each pointer, and the parts have twice as many.
                 unsafe {
                     let positive = _mm512_loadu_si512(parts.add(2 * j).cast());
                     let negative = _mm512_loadu_si512(parts.add(2 * j + LINE).cast());
@@ -223,7 +223,7 @@ mod x86 {
     /// The processor has AVX-512 (F, BW, DQ, VL); columns are as long as the query.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
     pub unsafe fn avx512(columns: &Columns<'_>, sums: &mut [f32]) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         columns.each_four(sums, |four| unsafe { avx512_four(columns.kind, four, columns.query) });
     }
 
@@ -231,7 +231,7 @@ mod x86 {
     /// The processor has AVX2 and FMA; columns are as long as the query.
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn avx2(columns: &Columns<'_>, sums: &mut [f32]) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         columns.each_four(sums, |four| unsafe { avx2_four(columns.kind, four, columns.query) });
     }
 
@@ -243,7 +243,7 @@ mod x86 {
         let n = query.values.len();
         let (values, whole) = (query.values.as_ptr(), query.whole.as_ptr());
         let codes = columns.map(<[u8]>::as_ptr);
-        // SAFETY: every load is of 16 or 32 weights or values from a multiple of as many on, below `n`.
+        // SAFETY: every load reads 16 or 32 weights or values at a multiple of that number below `n`.
         unsafe {
             if kind == DenseKind::Byte {
                 let mut sums = [_mm512_setzero_si512(); 4];
@@ -283,7 +283,7 @@ mod x86 {
         let n = query.values.len();
         let (values, whole) = (query.values.as_ptr(), query.whole.as_ptr());
         let codes = columns.map(<[u8]>::as_ptr);
-        // SAFETY: every load is of 8 or 16 weights or values from a multiple of as many on, below `n`.
+        // SAFETY: every load reads 8 or 16 weights or values at a multiple of that number below `n`.
         unsafe {
             if kind == DenseKind::Byte {
                 let mut sums = [_mm256_setzero_si256(); 4];
@@ -317,7 +317,7 @@ mod x86 {
         }
     }
 
-    /// The sums of four registers of whole numbers.
+    /// The sums of four integer registers.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn whole_sums(sums: [__m256i; 4]) -> [f32; 4] {
@@ -325,7 +325,7 @@ mod x86 {
             sums.map(|s| _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256::<1>(s)));
         let all = _mm_hadd_epi32(_mm_hadd_epi32(a, b), _mm_hadd_epi32(c, d));
         let mut out = [0f32; 4];
-        // SAFETY: four floats have room for four floats.
+        // SAFETY: the array has room for four floats.
         unsafe { _mm_storeu_ps(out.as_mut_ptr(), _mm_cvtepi32_ps(all)) };
         out
     }
@@ -364,7 +364,8 @@ mod tests {
                     add_columns(isa, form.kind(), &codes, &scales, &query, &mut sums);
                     for (sum, w) in sums.iter().zip(&weights) {
                         let want: f64 = row.iter().zip(w).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
-                        // A weight errs by half a step: 1/254 of 1, 1/512 of itself, or nothing; a value of the row by 1/510.
+                        // A weight is off by half a step: 1/254 of 1, 1/512 of itself, or nothing; a value of the row
+                        // by 1/510.
                         let error = match kind {
                             WeightKind::Byte => 0.0065,
                             WeightKind::Bf16 => 0.002,

@@ -1,6 +1,6 @@
 //! Sums of bytes.
 
-/// For each place the bytes before it.
+/// For each position, a mask of the bytes before it.
 static BEFORE: [[u8; 16]; 16] = {
     let mut masks = [[0; 16]; 16];
     let mut place = 0;
@@ -15,7 +15,7 @@ static BEFORE: [[u8; 16]; 16] = {
     masks
 };
 
-/// The sum of the bytes before a place; the place counts modulo 16.
+/// The sum of the bytes before a position, which is taken modulo 16.
 #[inline(always)]
 pub(crate) fn sum_before(bytes: &[u8; 16], place: usize) -> usize {
     let mask = &BEFORE[place % 16];
@@ -33,7 +33,7 @@ pub(crate) fn sum_before(bytes: &[u8; 16], place: usize) -> usize {
     scalar(bytes, mask)
 }
 
-/// The scalar twin.
+/// The scalar version.
 #[cfg_attr(target_arch = "x86_64", allow(dead_code, reason = "compared with in tests"))]
 fn scalar(bytes: &[u8; 16], mask: &[u8; 16]) -> usize {
     bytes.iter().zip(mask).map(|(byte, mask)| usize::from(byte & mask)).sum()

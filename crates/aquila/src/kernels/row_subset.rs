@@ -3,7 +3,7 @@
 use super::dcd::Entries;
 use super::prefetch_line;
 
-/// How far ahead rows are asked from memory.
+/// How many rows ahead to prefetch.
 const AHEAD: usize = 4;
 
 /// Rows among the entries of a matrix.
@@ -11,21 +11,21 @@ const AHEAD: usize = 4;
 pub(crate) struct RowSubset<'a> {
     /// The entries of all rows.
     pub entries: &'a Entries<'a>,
-    /// Where each row's entries begin, and where the last row's end.
+    /// Where each row's entries begin, and where those of the last row end.
     pub starts: &'a [usize],
     /// The chosen rows.
     pub rows: &'a [u32],
 }
 
 impl RowSubset<'_> {
-    /// The column ids and values of the `n`-th of them.
+    /// The column ids and values of the `n`-th chosen row.
     #[inline(always)]
     pub fn row(&self, n: usize) -> (&[u32], &[f32]) {
         let i = self.rows[n] as usize;
         self.entries.slices(self.starts[i]..self.starts[i + 1])
     }
 
-    /// Asks the caches for the row that will be needed a few after the `n`-th: rows come in no order.
+    /// Prefetches the row that will be needed a few rows after the `n`-th: rows come in random order.
     #[inline(always)]
     pub fn prefetch_after(&self, n: usize) {
         if n + AHEAD < self.rows.len() {

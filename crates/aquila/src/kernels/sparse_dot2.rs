@@ -1,17 +1,17 @@
-//! Products of sparse rows with two dense vectors at once, whose entries stand side by side.
+//! Products of sparse rows with two dense vectors at once, whose entries are interleaved.
 
 use super::Isa;
 use super::row_subset::RowSubset;
 
-/// `[⟨row, a⟩, ⟨row, b⟩]` of each row, where `pairs[j] = [a_j, b_j]`.
+/// `[⟨row, a⟩, ⟨row, b⟩]` for each row, where `pairs[j] = [a_j, b_j]`.
 ///
 /// # Panics
-/// If the rows have more columns than there are pairs, or there is not a place for each in `out`.
+/// If the rows have more columns than there are pairs, or `out` does not have one element per row.
 pub(crate) fn dots(isa: Isa, rows: RowSubset<'_>, pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
     assert!(rows.entries.cols() <= pairs.len() && rows.rows.len() == out.len());
     #[cfg(target_arch = "x86_64")]
     if isa >= Isa::Avx2 && Isa::Avx2.runs_here() {
-        // SAFETY: the instruction set was detected; entries' ids are below `cols`, so below the number of pairs.
+        // SAFETY: the instruction set was detected; column ids are below `cols` and thus below the number of pairs.
         unsafe { avx2(rows, pairs, out) };
         return;
     }
@@ -23,7 +23,7 @@ pub(crate) fn dots(isa: Isa, rows: RowSubset<'_>, pairs: &[[f32; 2]], out: &mut 
     }
 }
 
-/// Four streams, so that additions need not wait for each other.
+/// Uses four independent streams of sums.
 fn scalar(idx: &[u32], val: &[f32], pairs: &[[f32; 2]]) -> [f32; 2] {
     let mut streams = [[0f32; 2]; 4];
     let (quads, rest) = idx.as_chunks::<4>();
@@ -40,8 +40,8 @@ fn scalar(idx: &[u32], val: &[f32], pairs: &[[f32; 2]]) -> [f32; 2] {
     [0, 1].map(|i| (streams[0][i] + streams[1][i]) + (streams[2][i] + streams[3][i]))
 }
 
-/// A pair is loaded as one number of 64 bits; four streams of two sums. (Gathers of eight pairs are no faster where
-/// the pairs come from far caches: their many steps leave fewer loads under way.)
+/// A pair is loaded as one 64-bit number; there are four streams of two sums. (Gathers of eight pairs are no faster
+/// where the pairs come from far caches: their many steps leave fewer loads in flight.)
 ///
 /// # Safety
 /// The processor has AVX2 and FMA; column ids of the rows are below the number of pairs.
@@ -49,7 +49,7 @@ fn scalar(idx: &[u32], val: &[f32], pairs: &[[f32; 2]]) -> [f32; 2] {
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2(rows: RowSubset<'_>, pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
     use std::arch::x86_64::*;
-    // SAFETY: `j` is below the number of pairs, by the caller; a pair has 8 bytes.
+    // SAFETY: the caller guarantees that `j` is below the number of pairs; a pair has 8 bytes.
     let pair = |j: u32| unsafe { _mm_castpd_ps(_mm_load_sd(pairs.as_ptr().add(j as usize).cast())) };
     for (n, out) in out.iter_mut().enumerate() {
         rows.prefetch_after(n);

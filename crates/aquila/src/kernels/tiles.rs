@@ -1,33 +1,35 @@
-//! A pass over rows with a dense block: a few rows at a time.
+//! A pass over rows with a dense block, a few rows at a time.
 //!
-//! One row alone must load every weight of the block twice, for its margin and for its step, and store it once. So up
-//! to eight rows, a *tile*, share these loads. With `W` the weights when the tile begins, row `r` of it has the margin
-//! `⟨W, x_r⟩ + Σ_{s<r} ⟨x_s, x_r⟩ · δ_s`, where `δ_s` is the step `Δα·y` of an earlier row of the tile; at its end
-//! `W += Σ_s x_s · δ_s`. This is the algebra of one row after the other, in the same order: only rounding differs.
-//! Sparse entries are added row by row as ever. Source of the idea: the blocked updates of dense factorisations.
+//! A row processed on its own loads every weight of the block twice, for its margin and for its step, and stores it
+//! once. Therefore up to eight rows, a *tile*, share these loads. With `W` the weights at the start of the tile, row
+//! `r` of it has the margin `⟨W, x_r⟩ + Σ_{s<r} ⟨x_s, x_r⟩ · δ_s`, where `δ_s` is the step `Δα·y` of an earlier row of
+//! the tile; at the end `W += Σ_s x_s · δ_s`. This is algebraically the same as one row after the other, in the same
+//! order: only rounding differs. Sparse entries are added row by row as usual. Source of the idea: the blocked updates
+//! of dense factorisations.
 //!
-//! Where the processor multiplies pairs of [`bf16`] values in the time of one product of floats, rows are stored as such
-//! pairs and margins and products of rows with rows are sums of them. Weights remain f32 and steps are added to them in
-//! f32; margins see them rounded, which errs by some 10⁻⁴ of the length of the weights, far below any `eps` in use.
+//! Where the processor multiplies pairs of [`bf16`] values in the time of one product of floats, rows are stored as
+//! such pairs, and margins and products of rows with rows are sums of them. Weights remain f32, and steps are added to
+//! them in f32. Margins use rounded weights, with an error of about 10⁻⁴ of the length of the weights, far below any
+//! `eps` in use.
 //!
-//! Cost of a row: a multiply-add for each of its dense columns and register of lanes, and again if it moved; half a
-//! load for each, not two; and half a tile's products of rows with rows.
+//! Cost per row: a multiply-add for each of its dense columns and each register of lanes, and again if it moved; half a
+//! load for each, instead of two; and half of the products of a tile's rows with rows.
 
 use super::bf16;
 use super::dcd::{Args, Gap, MANY_ROWS, Rule};
 use super::lanes::{Lanes, Work};
 use std::marker::PhantomData;
 
-/// Sparse weights of more bytes than half of what the second cache of a common processor holds are asked from memory,
-/// a row's while the row before it is stepped on: sums with the block leave memory idle. (Asked for a tile ahead they
-/// pass through the nearest cache before they are needed.)
+/// Above this many bytes (half of a typical second-level cache), the sparse weights of a row are prefetched while the
+/// previous row is stepped on: sums with the block leave memory idle. (Weights prefetched a whole tile ahead are
+/// evicted from the nearest cache before they are needed.)
 const NEAR: usize = 512 << 10;
 
-/// Most rows of a tile.
+/// Maximum number of rows in a tile.
 pub(super) const MOST_ROWS: usize = 8;
 
-/// A pass over rows with a dense block, or over products of rows ([`gram`](super::gram)): of these the block's row
-/// says what the products with earlier rows are, and a step is a line of weights.
+/// A pass over rows with a dense block, or over products of rows ([`gram`](super::gram)): then a row of the block holds
+/// the products with earlier rows, and a step changes one line of weights.
 pub(super) struct Tiled<'a, R, const BF16: bool, const PRODUCTS: bool> {
     args: Args<'a>,
     rule: PhantomData<R>,
@@ -49,7 +51,7 @@ impl<R: Rule, const BF16: bool, const PRODUCTS: bool> Work for Tiled<'_, R, BF16
         let (order, cols) = (args.order, args.rows.dense.steps());
         let far = args.state.w.len() * size_of::<f32>() > NEAR;
         // SAFETY: `pass` checked every length, that `order` names rows and that the panel has `cols` lines of lanes;
-        // `DenseRows::new` that each row has `cols` values at its place. `V` is the dispatcher's.
+        // `DenseRows::new` that each row has `cols` values at its place. The dispatcher checked `V`.
         unsafe {
             let mut pass = R::begin::<V>(&args.problem.step);
             let bias = V::splat(args.problem.step.bias);
@@ -123,28 +125,28 @@ impl<R: Rule, const BF16: bool, const PRODUCTS: bool> Work for Tiled<'_, R, BF16
 /// Floats of a cache line.
 const LINE: usize = 16;
 
-/// What will be needed soon, asked from memory bit by bit while margins are summed: asked for at once, it would be
-/// more than a core can have under way, and all would wait.
+/// Data that will be needed soon, prefetched in small parts while margins are summed: all at once would exceed the
+/// number of loads that a core can have in flight, and everything would wait.
 struct Ahead<'a, 'b> {
     args: &'a Args<'b>,
     /// The rows of the next tile.
     coming: &'a [u32],
-    /// Those after them: what tells where they stand.
+    /// The rows after those: the data that tells where they are stored.
     later: &'a [u32],
-    /// How many times it is asked.
+    /// Number of prefetch calls.
     lines: usize,
 }
 
-/// What to ask from memory while margins are summed.
+/// What to prefetch while margins are summed.
 pub(super) trait Ask {
-    /// Asks for the part that belongs to a line of dense columns.
+    /// Prefetches the part that belongs to a line of dense columns.
     ///
     /// # Safety
     /// Rows are those of the pass.
     unsafe fn ask<V: Lanes>(&self, line: usize);
 }
 
-/// Rows that stand one after the other are fetched unasked.
+/// For contiguous rows, which the processor prefetches on its own.
 pub(super) struct Nothing;
 
 impl Ask for Nothing {
@@ -159,7 +161,7 @@ impl Ask for Ahead<'_, '_> {
         let (idx, val) = (rows.entries.idx.as_ptr(), rows.entries.val.as_ptr());
         for &i in self.coming {
             super::prefetch_line(rows.dense.at(i as usize).wrapping_add(line * LINE));
-            // SAFETY: the caller's.
+            // SAFETY: upheld by the caller.
             let span = unsafe { rows.spans.get_unchecked(i as usize) };
             let mut at = span.begin + line * LINE;
             while at < span.end {
@@ -180,7 +182,7 @@ impl Ask for Ahead<'_, '_> {
     }
 }
 
-/// Calls a function for a number of rows that the compiler knows.
+/// Calls a function with a number of rows that is known at compile time.
 macro_rules! for_rows {
     ($n:expr, $f:ident::<$v:ident, $h:ident>($($arg:expr),*)) => {
         match $n {
@@ -209,7 +211,7 @@ pub(super) unsafe fn products<V: Lanes, const BF16: bool>(
     ahead: &impl Ask,
     out: &mut [V; MOST_ROWS],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { for_rows!(rows.len(), products_of::<V, BF16>(panel, cols, rows.as_ptr(), ahead, out)) }
 }
 
@@ -223,7 +225,7 @@ unsafe fn products_of<V: Lanes, const BF16: bool, const N: usize>(
     ahead: &impl Ask,
     out: &mut [V; MOST_ROWS],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let rows: [*const f32; N] = std::array::from_fn(|r| *rows.add(r));
         // Two streams, so that few rows do not wait for their sums; they share the registers of a full tile.
@@ -255,20 +257,20 @@ unsafe fn products_of<V: Lanes, const BF16: bool, const N: usize>(
     }
 }
 
-/// `sum + a · b`, of floats or of pairs of bf16 values.
+/// `sum + a · b`, for floats or for bf16 pairs.
 ///
 /// # Safety
 /// `V`'s instruction set was detected.
 #[inline(always)]
 unsafe fn add<V: Lanes, const BF16: bool>(sum: V, a: V, b: V) -> V {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { if BF16 { sum.add_products(a, b) } else { a.mul_add(b, sum) } }
 }
 
-/// `panel += Σ row · step`; of bf16 values also the rounded panel.
+/// `panel += Σ row · step`; for bf16 values also updates the rounded panel.
 ///
 /// # Safety
-/// As [`products`], with a step for each row. Of bf16 values the panel has two lines for each of `rounded`.
+/// As [`products`], with a step for each row. For bf16 values the panel has two lines for each line of `rounded`.
 #[inline(always)]
 pub(super) unsafe fn add_rows<V: Lanes, const BF16: bool>(
     panel: *mut f32,
@@ -277,7 +279,7 @@ pub(super) unsafe fn add_rows<V: Lanes, const BF16: bool>(
     rows: &[*const f32],
     steps: &[V; MOST_ROWS],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { for_rows!(rows.len(), add_rows_of::<V, BF16>(panel, rounded, cols, rows.as_ptr(), steps)) }
 }
 
@@ -291,7 +293,7 @@ unsafe fn add_rows_of<V: Lanes, const BF16: bool, const N: usize>(
     rows: *const *const f32,
     steps: &[V; MOST_ROWS],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let rows: [*const f32; N] = std::array::from_fn(|r| *rows.add(r));
         let steps: [V; N] = std::array::from_fn(|r| steps[r]);
@@ -325,7 +327,7 @@ unsafe fn add_rows_of<V: Lanes, const BF16: bool, const N: usize>(
 /// Both have `cols` values; `V`'s instruction set was detected.
 #[inline(always)]
 unsafe fn dot<V: Lanes, const BF16: bool>(a: *const f32, b: *const f32, cols: usize) -> f32 {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let mut sums = [V::splat(0.0); 2];
         let mut j = 0;

@@ -5,21 +5,21 @@
 pub struct Kept {
     /// The features.
     pub features: Vec<u32>,
-    /// For each the lanes with a weight.
+    /// For each feature, the lanes with a weight.
     pub masks: Vec<u16>,
     /// The weights, feature after feature, lane after lane.
     pub weights: Vec<f32>,
 }
 
 impl Kept {
-    /// Starts anew.
+    /// Clears all weights.
     pub fn clear(&mut self) {
         self.features.clear();
         self.masks.clear();
         self.weights.clear();
     }
 
-    /// Adds the masked lanes of a feature; nothing where the mask is empty.
+    /// Adds the masked lanes of a feature; does nothing if the mask is empty.
     #[inline]
     pub fn push(&mut self, feature: u32, mask: u16, lanes: &[f32]) {
         if mask == 0 {

@@ -1,26 +1,30 @@
 //! Blocked dual coordinate descent: the sibling labels of a node, up to 32 at a time.
 //!
-//! The peers (PECOS, omikuji, napkinXC) solve one label after another, each over the same rows. Here up to 32
-//! siblings step together through a row, so each row is fetched once for all of them: [`dcd`] has the
-//! step, its formula and its source. A pass runs over the rows in a fresh random order. (A fixed order, or one shuffled in
-//! chunks for the caches' sake, costs up to 5 points of P@1.) A lane is done when the largest and the smallest
-//! projected gradient of a pass, and 0, lie within `eps`, or when the pass raised its dual objective by no more than
-//! the share `gain` of what all passes did; the block ends when all lanes are done or after `max_passes`.
+//! PECOS, omikuji and napkinXC solve one label after another, each over the same rows. Here up to 32 siblings step
+//! through a row together, so each row is fetched once for all of them; [`dcd`] has the step, its formula and its
+//! source. A pass visits the rows in a new random order. (A fixed order, or one shuffled in chunks for better cache
+//! use, costs up to 5 points of P@1.) A lane is done when the largest and the smallest projected gradient of a pass,
+//! and 0, are within `eps` of each other, or when the pass raised its dual objective by no more than the share `gain`
+//! of what all passes gained. The block ends when all lanes are done or after `max_passes`.
 //!
-//! The second rule is ours. The extremes of a million rows are far out long after the rest agree: each pass over half
-//! a million rows halves what is left to gain, and at a gain of 0.3 % P@k has its final value, while the extremes ask
-//! for twice as many passes. It is scale-free, so one share serves nodes of a hundred rows and of millions.
+//! The second rule is ours. With a million rows, the extreme gradients are large long after the rest have converged:
+//! each pass over half a million rows halves the remaining gain, and at a gain of 0.3 % P@k has its final value, while
+//! the extremes require twice as many passes. The rule is scale-free, so one share works for nodes of a hundred rows
+//! and of millions.
 //!
-//! Differences from liblinear and PECOS: no shrinking (rows are shared, so a row would have to be at its bound in
-//! all lanes), but a row that moved no lane rests for one pass; steps are over-relaxed; gradients that agree but are
-//! far from 0 do not end a lane (theirs do: a single row is left after one step); a lane's step is left out while its projected gradient is below [`REST`] of `eps`; f32
-//! throughout.
+//! Differences from liblinear and PECOS:
+//! - No shrinking (rows are shared, so a row would have to be at its bound in all lanes), but a row that moved no lane
+//!   rests for one pass.
+//! - Steps are over-relaxed.
+//! - Gradients that agree but are far from 0 do not end a lane (theirs do: with a single row they stop after one step).
+//! - A lane skips a step if its projected gradient is below [`REST`] of `eps`.
+//! - f32 throughout.
 //!
-//! Rows with a dense block are stepped through a few at a time, in the same order: `kernels::tiles`. Where they are no
-//! more than the block's columns, products of rows stand for weights until the end: [`gram`](crate::kernels::gram).
+//! Rows with a dense block are processed a few at a time, in the same order: `kernels::tiles`. Where there are no more
+//! rows than columns of the block, products of rows replace weights until the end: [`gram`](crate::kernels::gram).
 //!
-//! Cost: passes × non-zeros of the node × blocks, one vector multiply-add each, and about half as many again for
-//! the steps.
+//! Cost: passes × non-zeros of the node × blocks, one vector multiply-add each, and about half as many again for the
+//! steps.
 
 use crate::control::Control;
 use crate::error::Result;
@@ -32,29 +36,29 @@ use crate::rng::Rng;
 /// When a block of siblings is done.
 #[derive(Debug, Clone, Copy)]
 pub struct Stop {
-    /// Largest difference of a finished lane's projected gradients, from each other and from 0.
+    /// Maximum difference of a finished lane's projected gradients, from each other and from 0.
     pub eps: f32,
-    /// A lane whose pass raised the dual objective by no more than this share of all that was gained is done; 0 lets
-    /// `eps` alone decide.
+    /// A lane is done when a pass raises its dual objective by no more than this share of its total gain; with 0, only
+    /// `eps` decides.
     pub gain: f32,
-    /// Most passes.
+    /// Maximum number of passes.
     pub max_passes: u32,
 }
 
-/// What a solver keeps from one block to the next, so that training does not allocate.
+/// Memory that a solver reuses from one block to the next, so that training does not allocate.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// The state of the siblings: after [`solve`], the answer.
+    /// The state of the siblings; after [`solve`], the result.
     pub siblings: Siblings,
     duals: Siblings,
     order: Vec<u32>,
 }
 
-/// Share of `eps` below which a lane's projected gradient is left alone.
+/// A lane does not step while its projected gradient is below this share of `eps`.
 pub const REST: f32 = 0.15;
 
-/// Learns the lanes of `active` from a problem in `width` lanes (see [`width_of`]); returns the number of passes.
-/// Where its rows' products are given, it steps with them.
+/// Learns the lanes of `active` from a problem in `width` lanes (see [`width_of`]); returns the number of passes. If
+/// the products of its rows are given, the steps use them.
 #[expect(
     clippy::too_many_arguments,
     reason = "each is a thing of its own, and the one caller names them all"
@@ -106,7 +110,7 @@ fn run(
         let gap = dcd::pass(isa, problem, order, siblings, open);
         for (lane, gained) in gained.iter_mut().enumerate().take(siblings.width()) {
             *gained += gap.gain[lane];
-            // With 0 taken in: gradients that are equal but large, as of a single row, are not the end.
+            // 0 is included: gradients that are equal but large, as with a single row, are not converged.
             let within = gap.max[lane].max(0.0) - gap.min[lane].min(0.0) <= stop.eps;
             if within || gap.gain[lane] < stop.gain * *gained {
                 open &= !(1 << lane);
@@ -119,22 +123,22 @@ fn run(
     Ok(stop.max_passes)
 }
 
-/// How many bytes of weights may be stepped through at once: half of what the second cache of a common processor
-/// holds. Beyond it 32 lanes a feature miss that cache more often than they share work.
+/// Maximum bytes of weights to step through with 32 lanes: half of a typical second-level cache. Above it, 32 lanes per
+/// feature miss that cache more often than sharing work pays for.
 const NEAR: usize = 512 << 10;
 
-/// Bytes of weights beyond which no cache holds them: about the last cache of a common processor.
+/// Bytes of weights above which no cache holds them: about a typical last-level cache.
 const FAR: usize = 32 << 20;
 
-/// How many siblings to step together through rows of so many sparse columns.
+/// How many siblings to step together through rows with this many sparse columns.
 ///
-/// In narrow problems a step waits for its own chain of sums, and a second register in flight costs next to nothing;
-/// in wide ones it waits for weights from far caches, and in the widest for memory, where two lines that stand together
-/// take little longer than one (a quarter less time at 544,000 features, a tenth more at 176,000). Rows that are mostly dense do not wait for these alone, and what
-/// they have in the block is loaded once for all lanes.
+/// In narrow problems a step waits for its own chain of sums, and a second register in flight costs almost nothing. In
+/// wide problems it waits for weights from far caches, and in the widest for memory, where two adjacent lines take
+/// little longer than one (a quarter less time at 544,000 features, a tenth more at 176,000). Rows that are mostly
+/// dense wait for more than these weights, and their values in the block are loaded once for all lanes.
 pub fn together(isa: Isa, cols: usize, mostly_dense: bool) -> usize {
     let bytes = bytes_of(cols);
-    // Plain code has no registers for 32 sums.
+    // Scalar code has no registers for 32 sums.
     if (bytes <= NEAR || bytes > FAR || mostly_dense) && isa > Isa::Scalar {
         dcd::MOST
     } else {
@@ -142,15 +146,15 @@ pub fn together(isa: Isa, cols: usize, mostly_dense: bool) -> usize {
     }
 }
 
-/// How many of the siblings that are left to step through at once: as many as [`together`] says, but where weights come
-/// from memory the last few on their own, rather than all in registers twice as wide.
+/// How many of the remaining siblings to step through together: as many as [`together`] returns. If weights come from
+/// memory, the last few are processed on their own instead of using registers twice as wide for all.
 pub fn lanes_of(left: usize, isa: Isa, cols: usize, mostly_dense: bool) -> usize {
     const HALF: usize = dcd::MOST / 2;
     let few = bytes_of(cols) > FAR && left <= HALF + HALF / 2;
     left.min(if few { HALF } else { together(isa, cols, mostly_dense) })
 }
 
-/// Bytes of the weights of so many columns in all lanes.
+/// Bytes of the weights of this many columns in all lanes.
 fn bytes_of(cols: usize) -> usize {
     cols * dcd::MOST * size_of::<f32>()
 }

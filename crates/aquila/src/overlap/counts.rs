@@ -1,4 +1,4 @@
-//! Which leaves training rows reach, and `A = YᵀM` with the sums of scores, label by label.
+//! The leaves that training rows reach, and `A = YᵀM` with sums of scores, label by label.
 
 use crate::data::Csr;
 use std::cmp::Ordering;
@@ -14,7 +14,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// From the leaves of each row with their scores; a row names a leaf once.
+    /// Takes the leaves of each row with their scores; a row names a leaf at most once.
     pub fn new<R: IntoIterator<Item = (u32, f32)>>(width: usize, rows: impl Iterator<Item = R>) -> Self {
         let mut reached = Self { indptr: vec![0], width, ..Self::default() };
         for row in rows {
@@ -27,21 +27,21 @@ impl Reached {
         reached
     }
 
-    /// The leaves and scores of a row.
+    /// The leaves of a row and their scores.
     pub fn row(&self, i: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
         let span = self.indptr[i]..self.indptr[i + 1];
         self.leaves[span.clone()].iter().copied().zip(self.scores[span].iter().copied())
     }
 }
 
-/// A leaf that a label may be placed under.
+/// A wish: a leaf that a label may be placed under.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Wish {
     /// How many of the label's rows reach the leaf.
     pub count: u32,
     /// The sum of their scores there.
     pub score: f64,
-    /// The sum of the roots of these scores.
+    /// The sum of the square roots of these scores.
     pub roots: f64,
     /// The label.
     pub label: u32,
@@ -50,7 +50,7 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// The better comes first: by falling roots, then count, label, leaf. No two wishes are equal.
+    /// Best first: descending roots and count, then ascending label and leaf. No two wishes are equal.
     pub fn by_roots(&self, other: &Self) -> Ordering {
         (other.roots.total_cmp(&self.roots))
             .then(other.count.cmp(&self.count))
@@ -58,7 +58,7 @@ impl Wish {
             .then(self.leaf.cmp(&other.leaf))
     }
 
-    /// The better comes first, as in the paper: by falling count, then score, label, leaf.
+    /// Best first, as in the paper: descending count and score, then ascending label and leaf.
     pub fn by_count(&self, other: &Self) -> Ordering {
         (other.count.cmp(&self.count))
             .then(other.score.total_cmp(&self.score))
@@ -67,7 +67,7 @@ impl Wish {
     }
 }
 
-/// One thread's memory for counting.
+/// Per-thread memory for counting.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     sums: Vec<Wish>,
@@ -76,7 +76,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// A label's row of `A`; `rows` are the labels' rows (`Yᵀ`).
+    /// The row of `A` for a label; `rows` are the labels' rows (`Yᵀ`).
     pub fn wishes(&mut self, rows: &Csr, reached: &Reached, label: u32) -> &mut Vec<Wish> {
         self.sums.resize(reached.width, Wish::default());
         let row = rows.row(label as usize);

@@ -1,4 +1,4 @@
-//! The leaves of a tree, and the tree that comes of hanging labels under them anew.
+//! The leaves of a tree, and the tree that results from placing labels under them anew.
 
 use crate::error::Result;
 use crate::tree::{LabelTree, NODE, TreeLayer};
@@ -6,16 +6,16 @@ use crate::tree::{LabelTree, NODE, TreeLayer};
 /// Stands for "no leaf".
 const NONE: u32 = u32::MAX;
 
-/// The leaves of a tree, numbered from the top: all nodes with slots but the root. Every row is at the root, so that a
+/// The leaves of a tree, numbered from the top: all nodes with slots, except the root. Every row visits the root, so a
 /// label there is always reached and needs no further leaf.
 #[derive(Debug, Clone)]
 pub struct Leaves<'a> {
     tree: &'a LabelTree,
-    /// For each layer and parent the number of its leaf.
+    /// The leaf number for each layer and parent.
     numbers: Vec<Vec<u32>>,
-    /// The labels of each leaf, in their order.
+    /// The labels of each leaf, in tree order.
     labels: Vec<Vec<u32>>,
-    /// For each label whether it has a slot under the root.
+    /// Whether each label has a slot under the root.
     at_root: Vec<bool>,
 }
 
@@ -43,17 +43,17 @@ impl<'a> Leaves<'a> {
         Self { tree, numbers, labels, at_root }
     }
 
-    /// How many there are.
+    /// Number of leaves.
     pub fn count(&self) -> usize {
         self.labels.len()
     }
 
-    /// The number of the leaf that is this parent of this layer, where it is one.
+    /// The leaf number of this parent in this layer, if it is a leaf.
     pub fn number(&self, layer: usize, parent: usize) -> Option<u32> {
         Some(self.numbers[layer][parent]).filter(|n| *n != NONE)
     }
 
-    /// The layers that hold leaves' slots.
+    /// The layers that contain the slots of leaves.
     pub fn layers(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.numbers.len()).filter(|t| self.numbers[*t].iter().any(|n| *n != NONE))
     }
@@ -68,7 +68,7 @@ impl<'a> Leaves<'a> {
         self.at_root[label as usize]
     }
 
-    /// For each label its leaves, ascending.
+    /// The leaves of each label, ascending.
     pub fn by_label(&self) -> Vec<Vec<u32>> {
         let mut of = vec![Vec::new(); self.at_root.len()];
         for (leaf, labels) in (0u32..).zip(&self.labels) {
@@ -77,8 +77,8 @@ impl<'a> Leaves<'a> {
         of
     }
 
-    /// The same tree with these labels under its leaves: a leaf's former labels keep their places before the new ones,
-    /// which follow by number. A leaf must keep a label.
+    /// The same tree with these labels under its leaves: the labels that a leaf keeps stay in place, and the new ones
+    /// follow in ascending order. A leaf must keep a label.
     pub fn place(&self, labels: &[Vec<u32>]) -> Result<LabelTree> {
         let mut layers = Vec::with_capacity(self.numbers.len());
         let (mut now, mut before) = (vec![false; self.tree.labels()], vec![false; self.tree.labels()]);

@@ -1,5 +1,5 @@
-//! From counts to an assignment of labels to leaves: the paper's projection (Theorem 2 says that it is optimal, Theorem 3
-//! that it is no worse than any partition), and ours with a bound on leaves.
+//! From counts to an assignment of labels to leaves: the paper's projection (optimal by Theorem 2, no worse than any
+//! partition by Theorem 3), and our form with a bound on leaves.
 
 use super::counts::{Counter, Reached, Wish};
 use super::leaves::Leaves;
@@ -10,16 +10,16 @@ use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// For each leaf the labels under it.
+/// The labels under each leaf.
 pub type Assignment = Vec<Vec<u32>>;
 
-/// Leaves that a label keeps in mind: more are counted again once all of these are full.
+/// Number of candidate leaves kept per label; once all of them are full, the label is counted again.
 const IN_MIND: usize = 8;
 
-/// Labels that one thread counts at a time.
+/// Number of labels that one thread counts at a time.
 const LABELS_OF_PART: usize = 64;
 
-/// For each label what `pick` takes of its wishes. `rows` are the labels' rows (`Yᵀ`).
+/// Applies `pick` to the wishes of each label. `rows` are the labels' rows (`Yᵀ`).
 fn each_label<T: Send>(
     rows: &Csr,
     reached: &Reached,
@@ -37,8 +37,9 @@ fn each_label<T: Send>(
     Ok(parts.into_iter().flatten().collect())
 }
 
-/// `C* = Proj(YᵀM)` as in the paper: each label under its `copies` most counted leaves, whatever leaf it had. A label
-/// that reaches none keeps its leaves, and a leaf that would lose all labels keeps those it had.
+/// `C* = Proj(YᵀM)` as in the paper: each label is placed under its `copies` most counted leaves, whether or not it was
+/// there before. A label that reaches no leaf keeps its leaves, and a leaf that would lose all labels keeps those it
+/// had.
 pub fn most_counted(
     leaves: &Leaves<'_>,
     rows: &Csr,
@@ -67,18 +68,18 @@ pub fn most_counted(
 /// Bounds of the capped form.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds<'a> {
-    /// Most leaves of a label.
+    /// Maximum number of leaves of a label.
     pub copies: usize,
-    /// Most labels that further ones may fill a leaf to.
+    /// Maximum number of labels in a leaf for further labels to be added.
     pub cap: usize,
-    /// Least mean score of a label's rows at a further leaf.
+    /// Minimum mean score of a label's rows at a further leaf.
     pub min_score: f64,
     /// Labels that get no further leaf, ascending.
     pub settled: &'a [u32],
 }
 
-/// The capped form: every label keeps its leaves; further ones are granted wish by wish, the best first, while label
-/// and leaf are within bounds.
+/// The capped form: every label keeps its leaves. Further leaves are granted wish by wish, best first, while label and
+/// leaf are within bounds.
 pub fn capped(
     leaves: &Leaves<'_>,
     rows: &Csr,
@@ -87,7 +88,7 @@ pub fn capped(
     control: &Control,
 ) -> Result<Assignment> {
     let own = leaves.by_label();
-    // The next wishes of a label after one of its own, the best last.
+    // The next wishes of a label, those after a given one; the best is last.
     let next = |label: u32, wishes: &mut Vec<Wish>, after: Option<&Wish>| -> Vec<Wish> {
         let own = &own[label as usize];
         let enough = leaves.at_root(label) || own.len() >= bounds.copies;
@@ -132,7 +133,7 @@ pub fn capped(
     Ok(assignment)
 }
 
-/// A wish as a heap orders it: the best is the greatest.
+/// A wish in heap order: the best is the greatest.
 #[derive(PartialEq)]
 struct Best(Wish);
 

@@ -1,33 +1,35 @@
-//! The most frequent labels are placed under the root beside their leaves.
+//! The most frequent labels are placed under the root in addition to their leaves.
 //!
-//! In a leaf a classifier learns from the rows that come there for one label or another; what else it may be asked about
-//! it never saw. A slot under the root learns from all rows and is asked about every row, wherever the beam goes. It
-//! costs one column of all rows, whatever the label, and pays by the label's rows: so the most frequent labels get one,
-//! and the root, which each row passes anyway, grows by no more than a multiple of the nodes that it has.
+//! A classifier in a leaf learns only from the rows that reach the leaf for one of its labels; it never sees the other
+//! rows that prediction may send there. A slot under the root learns from all rows and is scored for every row,
+//! independent of the beam. Its cost, one column over all rows, is the same for every label, and its benefit grows with
+//! the label's rows. Therefore the most frequent labels get one, and the root, which every row visits anyway, grows by
+//! no more than a multiple of its nodes.
 //!
-//! A frequent label is dear in a leaf: all of its rows come there, for each of the leaf's labels to learn from. One that
-//! has a slot under the root gets no further leaf where that would cost more than [`DEARER`] such slots.
+//! A frequent label is expensive in a leaf: all of its rows come there, and each of the leaf's labels learns from them.
+//! A label that has a slot under the root gets no further leaf where that would cost more than [`DEARER`] such slots.
 
 use crate::error::Result;
 use crate::tree::{LabelTree, NODE, TreeLayer};
 use std::cmp::Reverse;
 
-/// How many slots under the root a further leaf may cost a label that has one there: a row of the label costs a column
-/// of each of the leaf's labels.
+/// Maximum cost of a further leaf, in slots under the root, for a label that has one there: each row of the label costs
+/// one column for each label of the leaf.
 const DEARER: usize = 8;
 
-/// The labels that are placed under the root beside their leaves.
+/// The labels that are placed under the root in addition to their leaves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnderRoot {
     /// The labels, ascending.
     pub labels: Vec<u32>,
-    /// Those of them that get no further leaf, ascending.
+    /// Those that get no further leaf, ascending.
     pub settled: Vec<u32>,
 }
 
 impl UnderRoot {
-    /// Chooses up to `most` labels; `counts` are the labels' rows out of `rows`, and `cap` is the most labels of a leaf. Of
-    /// equally frequent labels the lower come first; those without rows, and those there already, never do.
+    /// Chooses up to `most` labels. `counts` holds the number of each label's rows out of `rows`, and `cap` is the
+    /// maximum number of labels in a leaf. Of equally frequent labels the lower comes first; labels without rows and
+    /// labels already under the root are never chosen.
     pub fn choose(tree: &LabelTree, counts: &[usize], rows: usize, cap: usize, most: usize) -> Self {
         let mut may: Vec<bool> = counts.iter().map(|count| *count > 0).collect();
         for label in tree.layers()[0].labels.iter().filter(|l| **l != NODE) {
@@ -45,7 +47,7 @@ impl UnderRoot {
         Self { labels, settled }
     }
 
-    /// The tree with these labels after the root's other children.
+    /// The tree with these labels appended to the root's children.
     pub fn place(&self, tree: LabelTree) -> Result<LabelTree> {
         if self.labels.is_empty() {
             return Ok(tree);
@@ -62,7 +64,7 @@ impl UnderRoot {
 mod tests {
     use super::*;
 
-    /// Two leaves of labels 0 to 5; label 6 is under the root, and so the second of its children.
+    /// Two leaves with labels 0 to 5; label 6 is under the root, as the second of its children.
     fn tree() -> LabelTree {
         let root = TreeLayer { starts: vec![0, 3], labels: vec![NODE, 6, NODE] };
         let leaves = TreeLayer { starts: vec![0, 3, 6], labels: (0..6).collect() };
@@ -75,7 +77,7 @@ mod tests {
         let choose = |most| UnderRoot::choose(&tree(), &counts, 100, 10, most).labels;
         assert!(choose(0).is_empty());
         assert_eq!(choose(3), [0, 2, 4]);
-        // Label 1 has no rows, label 6 is there.
+        // Label 1 has no rows; label 6 is already there.
         assert_eq!(choose(100), [0, 2, 3, 4, 5]);
         let placed = UnderRoot { labels: vec![2, 4], settled: vec![] }.place(tree()).unwrap();
         assert_eq!(placed.layers()[0], TreeLayer { starts: vec![0, 5], labels: vec![NODE, 6, NODE, 2, 4] });
@@ -85,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_label_whose_rows_would_crowd_a_leaf_is_settled() {
-        // 100 rows: of a leaf of 10 labels, 80 rows cost as much as 8 slots under the root.
+        // 100 rows: in a leaf of 10 labels, 80 rows cost as much as 8 slots under the root.
         let settled = |count| UnderRoot::choose(&tree(), &[count, 1, 1, 1, 1, 1, 1], 100, 10, 2).settled;
         assert!(settled(79).is_empty());
         assert_eq!(settled(80), [0]);

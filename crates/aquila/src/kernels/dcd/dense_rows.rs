@@ -1,6 +1,6 @@
-//! What the rows of a node have in a dense block: floats, pairs of bf16 values, or products of rows with rows.
+//! The dense values of a node's rows: floats, pairs of bf16 values, or products of rows with rows.
 
-/// Rows of a dense block: any of them, where they stand.
+/// A subset of the rows of a dense block, not copied.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DenseRows<'a> {
     values: Values<'a>,
@@ -8,7 +8,7 @@ pub struct DenseRows<'a> {
     places: &'a [u32],
 }
 
-/// What stands in a block.
+/// The values of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Values<'a> {
     /// Floats.
@@ -26,24 +26,25 @@ impl Default for Values<'_> {
 }
 
 impl<'a> DenseRows<'a> {
-    /// Takes a block of so many columns and the places of the node's rows in it; with no columns there is no block.
+    /// Takes a block with this many columns and the positions of the node's rows in it; with no columns there is no
+    /// block.
     ///
     /// # Panics
-    /// If a place is beyond the block.
+    /// If a position is outside the block.
     pub fn new(values: &'a [f32], cols: usize, places: &'a [u32]) -> Self {
         Self::of(Values::Floats(values), values.len(), cols, places)
     }
 
-    /// The same for a block in pairs of bf16 values. Weights are f32; they are rounded to bf16 for margins alone.
+    /// The same for a block of bf16 pairs. Weights are f32 and are rounded to bf16 only for margins.
     ///
     /// # Panics
-    /// If a place is beyond the block.
+    /// If a position is outside the block.
     pub fn bf16_pairs(pairs: &'a [u32], cols: usize, places: &'a [u32]) -> Self {
         Self::of(Values::Bf16(pairs), pairs.len(), cols, places)
     }
 
-    /// The same for products of the node's rows with each other, as many columns as rows or more: a row's weights are
-    /// its signed duals.
+    /// The same for products of the node's rows with each other, with at least as many columns as rows: a row's weights
+    /// are its signed duals.
     pub(in crate::kernels) fn products(products: &'a [f32], cols: usize, places: &'a [u32]) -> Self {
         assert!(places.len() <= cols);
         Self::of(Values::Products(products), products.len(), cols, places)
@@ -68,12 +69,12 @@ impl<'a> DenseRows<'a> {
         self.places.len()
     }
 
-    /// What the values are.
+    /// The kind of values.
     pub(super) fn values(&self) -> Values<'a> {
         self.values
     }
 
-    /// Number of floats or pairs of a row.
+    /// Number of floats or pairs in a row.
     #[inline(always)]
     pub(in crate::kernels) fn steps(&self) -> usize {
         match self.values {
@@ -97,7 +98,7 @@ impl<'a> DenseRows<'a> {
         floats.iter().copied().chain(pairs.iter().map(|p| f32::from_bits(*p)))
     }
 
-    /// Where a row's floats, or pairs, begin.
+    /// Pointer to the first float, or pair, of a row.
     #[inline(always)]
     pub(in crate::kernels) fn at(&self, i: usize) -> *const f32 {
         let values = match self.values {

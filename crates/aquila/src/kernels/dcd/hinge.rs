@@ -1,4 +1,4 @@
-//! The step of hinge and squared hinge: every lane in closed form.
+//! The step of hinge and squared hinge: closed form in every lane.
 
 use super::{Args, Gap, MOST, Rule, Span, Step};
 use crate::kernels::lanes::Lanes;
@@ -21,7 +21,7 @@ pub(super) struct HingePass<V> {
     gain: V,
 }
 
-/// What a step needs of a row, except for its margins.
+/// The inputs of a step on a row, except its margins.
 pub(super) struct HingeReady<V> {
     y: V,
     c: V,
@@ -37,7 +37,7 @@ impl<const SQUARED: bool> Rule for Hinge<SQUARED> {
 
     #[inline(always)]
     unsafe fn begin<V: Lanes>(step: &Step) -> HingePass<V> {
-        // SAFETY: the trait's contract, here and below.
+        // SAFETY: by the trait's contract, here and below.
         unsafe {
             HingePass {
                 cp: V::splat(step.cp),
@@ -62,7 +62,7 @@ impl<const SQUARED: bool> Rule for Hinge<SQUARED> {
             let d = if SQUARED { V::splat(0.5).div(c) } else { zero };
             let a = V::load(args.state.alpha.as_ptr().add(i * V::N));
             let Span { squared, lone, .. } = *args.rows.spans.get_unchecked(i);
-            // Nothing here waits for the row before, so the division costs no time.
+            // Nothing here depends on the previous row, so the division costs no time.
             let pace = V::splat(OMEGA).div(V::splat(squared + pass.beta).add(d).max(V::splat(1e-12)));
             let own = a.mul_add(V::splat(lone).add(d), V::splat(-1.0));
             HingeReady { y, c, a, pace, own }
@@ -82,7 +82,7 @@ impl<const SQUARED: bool> Rule for Hinge<SQUARED> {
         unsafe {
             let zero = V::splat(0.0);
             let g = y.mul_add(margin, own);
-            // The projected gradient: at a bound only the way back into the box counts.
+            // The projected gradient: at a bound, only the direction back into the box counts.
             let mut pg = V::select(zero.less(a), g, g.min(zero));
             if !SQUARED {
                 pg = V::select(a.less(c), pg, pg.max(zero));
@@ -106,7 +106,7 @@ impl<const SQUARED: bool> Rule for Hinge<SQUARED> {
 
     #[inline(always)]
     unsafe fn end<V: Lanes>(pass: HingePass<V>) -> Gap {
-        // SAFETY: the trait's contract.
+        // SAFETY: by the trait's contract.
         unsafe { gap(&pass) }
     }
 }
@@ -116,7 +116,7 @@ impl<const SQUARED: bool> Rule for Hinge<SQUARED> {
 #[inline(always)]
 unsafe fn gap<V: Lanes>(pass: &HingePass<V>) -> Gap {
     let mut gap = Gap { max: [0.0; MOST], min: [0.0; MOST], gain: [0.0; MOST] };
-    // SAFETY: so many floats take any V.
+    // The arrays have room for any V.
     unsafe {
         pass.max.store(gap.max.as_mut_ptr());
         pass.min.store(gap.min.as_mut_ptr());

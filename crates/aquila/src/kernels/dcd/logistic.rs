@@ -1,9 +1,9 @@
-//! The step of the logistic loss: a root in one variable for each lane.
+//! The step of the logistic loss: a one-dimensional root for each lane.
 
 use super::{Args, Gap, MOST, Rule, Span, Step};
 use crate::kernels::lanes::Lanes;
 
-/// Logistic: each lane solves its one-dimensional problem; the rest is shared.
+/// Logistic: each lane solves its own one-dimensional problem; everything else is shared.
 pub(super) struct Logistic;
 
 impl Rule for Logistic {
@@ -56,17 +56,17 @@ impl Rule for Logistic {
 /// The gradient at `α` and the minimiser of the logistic dual in one variable:
 /// `½q(z−α)² + m(z−α) + z ln z + (C−z) ln(C−z)` over `0 < z < C` (Yu, Huang and Lin, Machine Learning 2011).
 ///
-/// With `z = C·σ(u)` its derivative is `q(C·σ(u) − α) + m + u`, which rises with slope at least 1 everywhere and has
-/// no logarithm of 0; liblinear's form steps in `z` and must step around that. Where `q·C` is large the slope near
-/// 0 is many times that of the tails, and Newton's iteration would leap from tail to tail: a step that leaves the
-/// interval known to hold the root goes to its middle instead.
+/// With `z = C·σ(u)` its derivative is `q(C·σ(u) − α) + m + u`. It increases with slope at least 1 everywhere and has
+/// no logarithm of 0; liblinear's form steps in `z` and must work around that. Where `q·C` is large, the slope near 0
+/// is many times that of the tails, and Newton's iteration would jump from tail to tail: a step that leaves the
+/// interval known to hold the root goes to its midpoint instead.
 fn logistic_root(q: f32, margin: f32, alpha: f32, cost: f32) -> (f32, f32) {
     const FAR: f32 = 16.0; // σ(±16) is 0 or 1 within f32
     let inside = (alpha / cost).clamp(1e-7, 1.0 - 1e-7);
     let now = (inside / (1.0 - inside)).ln();
     let mut gradient = margin + now;
     if (inside <= 1e-7 && gradient > 0.0) || (inside >= 1.0 - 1e-7 && gradient < 0.0) {
-        gradient = 0.0; // at the rim of what f32 can tell, and pushing outwards
+        gradient = 0.0; // at the limit of f32 precision, and pointing outwards
     }
     let (mut u, mut low, mut high) = (now, -FAR, FAR);
     for _ in 0..30 {
@@ -102,7 +102,7 @@ mod tests {
                     let at = |z: f32| q * (z - alpha) + margin + (z / (cost - z)).ln();
                     assert!((gradient - at(alpha)).abs() < 1e-2, "{q} {cost} {share} {margin}: {gradient}");
                     assert!(z > 0.0 && z < cost, "{q} {cost} {share} {margin}: {z}");
-                    // The derivative rises: below the root it is negative, above it positive.
+                    // The derivative increases: below the root it is negative, above it positive.
                     let (below, above) = (z * 0.999, z + 0.001 * (cost - z));
                     assert!(at(below) < 0.0 && at(above) > 0.0, "{q} {cost} {share} {margin}: {z}");
                 }

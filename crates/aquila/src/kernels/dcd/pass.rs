@@ -9,20 +9,20 @@ use crate::kernels::lanes::{Lanes, dispatch};
 use crate::kernels::tiles::Tiled;
 use crate::kernels::{AHEAD, FURTHER, Isa, prefetch_line};
 
-/// What a block of siblings is to learn from.
+/// The input from which a block of siblings learns.
 #[derive(Debug, Clone, Copy)]
 pub struct Problem<'a> {
     /// The node's rows.
     pub rows: Rows<'a>,
-    /// For each row a bit for each lane whose label the row has.
+    /// For each row, a bit for each lane whose label the row has.
     pub positives: &'a [u32],
-    /// Where given, one factor on the cost of each row's lanes.
+    /// If given, a factor on the cost of each row's lanes.
     pub relevance: Option<&'a [f32]>,
     /// The constants.
     pub step: Step,
 }
 
-/// What a pass met, by lane.
+/// Statistics of a pass, by lane.
 #[derive(Debug, Clone, Copy)]
 pub struct Gap {
     /// The largest projected gradient.
@@ -33,7 +33,7 @@ pub struct Gap {
     pub gain: [f32; MOST],
 }
 
-/// One pass over the rows in this order. Lanes outside `active` stay as they are.
+/// Runs one pass over the rows in this order. Lanes outside `active` do not change.
 pub fn pass(isa: Isa, problem: &Problem<'_>, order: &[u32], state: &mut Siblings, active: u32) -> Gap {
     let (n, width) = (problem.rows.len(), state.width());
     let (steps, paired) = (problem.rows.dense.steps(), problem.rows.dense.paired());
@@ -63,7 +63,7 @@ fn run<R: Rule>(isa: Isa, width: usize, args: Args<'_>) -> Gap {
     }
 }
 
-/// What a pass works on.
+/// The data that a pass works on.
 pub(in crate::kernels) struct Args<'a> {
     pub problem: &'a Problem<'a>,
     pub rows: Rows<'a>,
@@ -72,20 +72,20 @@ pub(in crate::kernels) struct Args<'a> {
     pub active: u32,
 }
 
-/// Problems of fewer rows look at every row in every pass.
+/// Problems with fewer rows than this visit every row in every pass.
 pub(in crate::kernels) const MANY_ROWS: usize = 128;
 
 /// Floats of a cache line.
 const LINE: usize = 16;
 
 impl Args<'_> {
-    /// Asks the caches for rows that will be needed soon, and for the `far` weights of the next.
+    /// Prefetches rows that will be needed soon, and the weights of the next one if they are `far`.
     ///
     /// # Safety
     /// As [`Args::margins`] for all rows of the order.
     #[inline(always)]
     pub unsafe fn prefetch<V: Lanes>(&self, k: usize, far: bool) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe {
             if let Some(&i) = self.order.get(k + FURTHER) {
                 prefetch_line(self.rows.spans.as_ptr().wrapping_add(i as usize));
@@ -112,13 +112,13 @@ impl Args<'_> {
         }
     }
 
-    /// Asks the caches for a row's sparse weights.
+    /// Prefetches the sparse weights of a row.
     ///
     /// # Safety
     /// As [`Args::margins`].
     #[inline(always)]
     pub unsafe fn prefetch_weights<V: Lanes>(&self, i: usize) {
-        // SAFETY: the caller's; `Rows::new` checked the spans.
+        // SAFETY: upheld by the caller; `Rows::new` checked the spans.
         let (idx, _) = unsafe { self.rows.entries_of(i) };
         for j in idx {
             let at = self.state.w.as_ptr().wrapping_add(*j as usize * V::N);
@@ -132,7 +132,7 @@ impl Args<'_> {
     /// `i` is a row of `rows`, the state was reset for these rows and `V::N` lanes.
     #[inline(always)]
     pub unsafe fn margins<V: Lanes>(&self, i: usize) -> V {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.rows.margins::<V>(self.state.w.as_ptr(), i) }
     }
 
@@ -142,7 +142,7 @@ impl Args<'_> {
     /// As [`Args::margins`].
     #[inline(always)]
     pub unsafe fn add_row<V: Lanes>(&mut self, i: usize, d: V) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe { self.rows.add_row::<V>(self.state.w.as_mut_ptr(), i, d) }
     }
 

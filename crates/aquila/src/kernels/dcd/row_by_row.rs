@@ -5,8 +5,8 @@ use super::pass::{Args, Gap, MANY_ROWS};
 use crate::kernels::lanes::{Lanes, Work};
 use std::marker::PhantomData;
 
-/// Weights of more bytes than this are asked for one row ahead: about what a core has of a last cache that others use
-/// as well. The processor looks far enough ahead by itself for what stands nearer; asking would take it a tenth longer.
+/// Above this many bytes, weights are prefetched one row ahead: about one core's share of a shared last-level cache.
+/// For weights in nearer caches the processor looks far enough ahead on its own; prefetching would take a tenth longer.
 const FAR: usize = 8 << 20;
 
 /// A pass over sparse rows, one after the other.
@@ -27,7 +27,7 @@ impl<R: Rule> Work for RowByRow<'_, R> {
     #[inline(always)]
     unsafe fn run<V: Lanes>(self) -> Gap {
         let Self { mut args, .. } = self;
-        // SAFETY: `pass` checked every length and that `order` names rows; `V` is the dispatcher's.
+        // SAFETY: `pass` checked every length and that `order` names rows; the dispatcher checked `V`.
         unsafe {
             let mut pass = R::begin::<V>(&args.problem.step);
             let bias = V::splat(args.problem.step.bias);

@@ -1,9 +1,9 @@
-//! The sparse rows of a node: their margins, and what a step adds to the weights.
+//! The sparse rows of a node: their margins, and the updates of weights by a step.
 
 use super::DenseRows;
 use crate::kernels::lanes::Lanes;
 
-/// Sparse entries whose column ids were checked once, so that the passes may index freely.
+/// Sparse entries whose column ids are checked once, so that passes may index without checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Entries<'a> {
     pub(in crate::kernels) idx: &'a [u32],
@@ -15,7 +15,7 @@ impl<'a> Entries<'a> {
     /// Takes column ids and values.
     ///
     /// # Panics
-    /// If the arrays do not fit together: callers build them, so that would be a defect.
+    /// If the arrays do not match: callers build them, so that would be a bug.
     pub fn new(idx: &'a [u32], val: &'a [f32], cols: usize) -> Self {
         assert_eq!(idx.len(), val.len());
         assert!(idx.is_empty() || (idx.iter().fold(0, |m, j| m.max(*j)) as usize) < cols);
@@ -41,15 +41,14 @@ pub struct Span {
     pub begin: usize,
     /// The end of its entries.
     pub end: usize,
-    /// `x·x` of the row, entries that are left out included.
+    /// `x·x` of the row, including entries that are left out.
     pub squared: f32,
-    /// `x·x` of entries that are left out because no other row has their column: their weights are `α·y·x`, so they
+    /// `x·x` of the entries that are left out because no other row has their column: their weights are `α·y·x`, so they
     /// add `α·y` times this to the row's own margin and nothing to any other.
     pub lone: f32,
 }
 
-/// The rows of a node: any rows among the entries of a matrix, its own or a larger one, and what they have in a dense
-/// block.
+/// The rows of a node: a subset of the rows of a matrix (its own or a larger one), with their values in a dense block.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
     pub(in crate::kernels) entries: Entries<'a>,
@@ -67,10 +66,10 @@ impl<'a> Rows<'a> {
         Self { entries, spans, dense: DenseRows::default() }
     }
 
-    /// The same rows with what they have in a dense block beside it.
+    /// Adds the rows' values in a dense block.
     ///
     /// # Panics
-    /// If the block is of another number of rows.
+    /// If the block has a different number of rows.
     pub fn beside(self, dense: DenseRows<'a>) -> Self {
         assert!(dense.cols() == 0 || dense.rows() == self.spans.len());
         Self { dense, ..self }
@@ -81,7 +80,7 @@ impl<'a> Rows<'a> {
         self.spans.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
@@ -91,7 +90,7 @@ impl<'a> Rows<'a> {
         self.entries.cols
     }
 
-    /// Whether they have more dense values than sparse entries.
+    /// Whether the rows have more dense values than sparse entries.
     pub fn mostly_dense(&self) -> bool {
         self.spans.iter().map(|s| s.end - s.begin).sum::<usize>() < self.len() * self.dense.cols()
     }
@@ -109,7 +108,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// `w·x_i` of every lane, the sparse part alone, summed in several streams so that additions need not wait for each other.
+    /// `w·x_i` of every lane, for the sparse part only, summed in several independent streams.
     ///
     /// # Safety
     /// `i` is a row, `w` holds `V::N` floats for each column, and the instruction set of `V` was detected.
@@ -159,7 +158,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// A row as the passes see it.
+    /// A row as the passes use it.
     #[cfg(test)]
     pub(crate) fn row(&self, i: usize) -> (Span, &'a [u32], &'a [f32]) {
         let span = self.spans[i];

@@ -1,9 +1,9 @@
-//! What the losses share: the constants of a pass, and how a step on one row is asked for.
+//! What the losses have in common: the constants of a pass, and the interface of a step on one row.
 
 use super::{Args, Gap};
 use crate::kernels::lanes::Lanes;
 
-/// What a row's error costs.
+/// The loss of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DualLoss {
     /// max(0, 1 − margin)².
@@ -25,17 +25,17 @@ pub struct Step {
     pub cn: f32,
     /// Value of the constant feature.
     pub bias: f32,
-    /// Lanes whose projected gradient is no larger rest.
+    /// Lanes whose projected gradient is no larger than this do not step.
     pub rest: f32,
 }
 
-/// How a loss steps on one row, whatever the order of rows and the way to their margins.
+/// How a loss steps on one row, independent of the order of rows and of how margins are computed.
 pub(in crate::kernels) trait Rule {
     /// Whether rows that moved no lane rest for one pass.
     const RESTS: bool;
-    /// What is kept from row to row of a pass.
+    /// State kept between the rows of a pass.
     type Pass<V: Lanes>;
-    /// What a step needs and does not wait for margins.
+    /// The inputs of a step that do not depend on margins.
     type Ready<V: Lanes>;
 
     /// # Safety
@@ -44,7 +44,7 @@ pub(in crate::kernels) trait Rule {
     /// # Safety
     /// `i` is a row.
     unsafe fn ready<V: Lanes>(pass: &Self::Pass<V>, args: &Args<'_>, i: usize) -> Self::Ready<V>;
-    /// Steps on row `i`, whose margins are `margin`; `Δα·y`, or none if no lane moved.
+    /// Steps on row `i`, whose margins are `margin`; returns `Δα·y`, or `None` if no lane moved.
     ///
     /// # Safety
     /// As [`Rule::ready`].

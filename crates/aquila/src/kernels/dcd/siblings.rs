@@ -1,17 +1,17 @@
-//! The state of labels that step together: weights, duals and bias; and the pruning of their weights at the end.
+//! The state of labels that step together (weights, duals and bias), and the pruning of their weights at the end.
 
 use super::{MOST, Rows};
 use crate::kernels::Isa;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::lanes::{Lanes, Work, dispatch};
 
-/// The siblings' state: `w` feature by feature, `alpha` row by row, one float a lane each.
+/// The siblings' state: `w` by feature and `alpha` by row, one float per lane each.
 #[derive(Debug, Default)]
 pub struct Siblings {
     width: usize,
     pub(in crate::kernels) w: Aligned,
     pub(in crate::kernels) panel: Aligned,
-    /// The panel rounded to pairs of bf16 values, where rows are such pairs.
+    /// The panel rounded to bf16 pairs, where rows are stored as such pairs.
     pub(in crate::kernels) rounded: Aligned,
     pub(in crate::kernels) alpha: Aligned,
     pub(in crate::kernels) bias: [f32; MOST],
@@ -19,13 +19,13 @@ pub struct Siblings {
 }
 
 impl Siblings {
-    /// Starts anew at zero for these rows and 4, 8, 16 or 32 lanes; memory is kept from one use to the next.
+    /// Resets the state to zero for these rows and 4, 8, 16 or 32 lanes; memory is reused.
     pub fn reset(&mut self, rows: &Rows<'_>, width: usize) {
         assert!(matches!(width, 4 | 8 | 16 | 32));
         self.width = width;
         self.w.reset(rows.cols() * width);
         let (steps, paired) = (rows.dense.steps(), rows.dense.paired());
-        // A column that fills up the last pair has a weight too, always 0.
+        // The column that pads the last pair has a weight too, always 0.
         self.panel.reset(if paired { 2 * steps } else { steps } * width);
         self.rounded.reset(if paired { steps * width } else { 0 });
         self.alpha.reset(rows.len() * width);
@@ -34,17 +34,17 @@ impl Siblings {
         self.resting.resize(rows.len(), false);
     }
 
-    /// Lanes.
+    /// Number of lanes.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Weights of a local feature, one a lane.
+    /// Weights of a local feature, one per lane.
     pub fn weights(&self, feature: usize) -> &[f32] {
         &self.w[feature * self.width..(feature + 1) * self.width]
     }
 
-    /// Weights of the dense columns, column after column, one a lane.
+    /// Weights of the dense columns, column by column, one per lane.
     pub fn panel(&self) -> &[f32] {
         &self.panel
     }
@@ -54,7 +54,7 @@ impl Siblings {
         &self.bias
     }
 
-    /// The dual variables of a row, one a lane.
+    /// The dual variables of a row, one per lane.
     pub fn alpha(&self, row: usize) -> &[f32] {
         &self.alpha[row * self.width..(row + 1) * self.width]
     }
