@@ -1,17 +1,17 @@
-//! How the weights of dense columns are stored: whole columns, one behind the other.
+//! How the weights of dense columns are stored: whole columns, one after another.
 //!
-//! A dense column has a weight for every feature of the dense block, none pruned, so nothing but the codes need be
-//! stored: the column's `cols` weights, padded with zeros to a multiple of [`LINE`] so that a product has no tail.
+//! A dense column has a weight for every feature of the dense block, and none is pruned, so only the codes are stored:
+//! the column's `cols` weights, padded with zeros to a multiple of [`LINE`] so that a product has no tail.
 //!
-//! * u8: one signed byte a weight, `round(127 · w / m)` with `m` the largest magnitude of the column, and one scale
-//!   `m / 127` a column. The small float of sparse weights would not do: dense weights go down to 0, which it cannot
-//!   store, and its three or four digits of mantissa err by more than 1/254 of the largest.
-//! * bf16 and f32: as for sparse weights; the scale is 1 and not stored.
+//! * u8: one signed byte per weight, `round(127 · w / m)` with `m` the largest magnitude of the column, and one scale
+//! `m / 127` per column. The minifloat of sparse weights is unsuitable: dense weights go down to 0, which it cannot
+//! store, and with its three or four mantissa bits it errs by more than 1/254 of the largest weight.
+//! * bf16 and f32: as for sparse weights; the scale is 1 and is not stored.
 
 use super::{WeightFormat, WeightKind};
 use crate::kernels::panels::{DenseKind, LINE};
 
-/// The form of the dense columns of a model.
+/// The format of the dense columns of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DenseCodes {
     kind: DenseKind,
@@ -19,7 +19,7 @@ pub struct DenseCodes {
 }
 
 impl DenseCodes {
-    /// For weights of this kind over so many dense features.
+    /// For weights of this kind over this many dense features.
     pub fn new(kind: WeightKind, cols: usize) -> Self {
         let kind = match kind {
             WeightKind::Byte => DenseKind::Byte,
@@ -29,17 +29,17 @@ impl DenseCodes {
         Self { kind, cols }
     }
 
-    /// Dense features.
+    /// Number of dense features.
     pub const fn cols(self) -> usize {
         self.cols
     }
 
-    /// Dense features with the padding.
+    /// Number of dense features, including padding.
     pub const fn padded(self) -> usize {
         self.cols.next_multiple_of(LINE)
     }
 
-    /// Bytes of a column.
+    /// Bytes per column.
     pub const fn stride(self) -> usize {
         self.padded() * self.kind.bytes()
     }
@@ -62,7 +62,7 @@ impl DenseCodes {
             DenseKind::Byte => {
                 let most = weights.iter().fold(0f32, |m, w| m.max(w.abs()));
                 scale = most / 127.0;
-                // A column of zeros, or of numbers whose inverse would be infinite, is stored as zeros.
+                // A column of zeros, or of numbers whose inverse is infinite, is stored as zeros.
                 let inverse = if scale >= f32::MIN_POSITIVE { 1.0 / scale } else { 0.0 };
                 out.extend(weights.iter().map(|w| (w * inverse).round() as i8 as u8));
             }

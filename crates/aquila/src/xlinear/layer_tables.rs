@@ -1,6 +1,6 @@
 //! The tables of a model's layers, as views of the image's bytes.
 //!
-//! Opening compares their lengths with the description, no more: their content is checked where it is used.
+//! Opening a model only compares their lengths with the description; their content is checked where it is used.
 
 use super::DenseCodes;
 use super::file::{Kind, Sections};
@@ -9,7 +9,7 @@ use crate::error::{Result, fail};
 use crate::kernels::prefetch;
 use std::ops::Range;
 
-/// Where a layer's tables stand in the image.
+/// The positions of a layer's tables in the image.
 #[derive(Debug, Clone)]
 pub(crate) struct LayerTables {
     pub starts: Range<usize>,
@@ -22,7 +22,7 @@ pub(crate) struct LayerTables {
 }
 
 impl LayerTables {
-    /// Finds all layers' tables.
+    /// Finds the tables of all layers.
     pub fn find(shape: &Shape, dense: DenseCodes, sections: &Sections) -> Result<Vec<Self>> {
         let mut all = Vec::with_capacity(shape.layers.len());
         for (t, layer) in shape.layers.iter().enumerate() {
@@ -65,7 +65,7 @@ impl<'a> U32s<'a> {
         Self(bytes.as_chunks().0)
     }
 
-    /// The number at a place.
+    /// The number at a position.
     #[inline(always)]
     pub fn get(self, i: usize) -> Option<u32> {
         self.0.get(i).map(|b| u32::from_le_bytes(*b))
@@ -76,22 +76,22 @@ impl<'a> U32s<'a> {
         self.0.iter().map(|b| u32::from_le_bytes(*b))
     }
 
-    /// How many numbers of an ascending table are at most `value`.
+    /// Number of entries of an ascending table that are at most `value`.
     pub fn at_most(self, value: u32) -> usize {
         self.0.partition_point(|b| u32::from_le_bytes(*b) <= value)
     }
 }
 
-/// The places of all buckets.
+/// The positions of all buckets.
 #[derive(Clone, Copy)]
 pub(crate) struct Directory<'a> {
     pub words: &'a [u8],
-    /// Whether a place has eight bytes, not four.
+    /// Whether a position has eight bytes instead of four.
     pub wide: bool,
 }
 
 impl Directory<'_> {
-    /// The place of a bucket in the area; past every area if there is none.
+    /// The position of a bucket in the area; beyond the end of any area if there is none.
     #[inline(always)]
     pub fn bucket(self, bucket: usize) -> usize {
         let place = if self.wide {
@@ -102,7 +102,7 @@ impl Directory<'_> {
         place.unwrap_or(usize::MAX)
     }
 
-    /// Asks for a bucket's word.
+    /// Prefetches a bucket's word.
     #[inline(always)]
     pub fn prefetch(self, bucket: usize) {
         prefetch(self.words, bucket * if self.wide { 8 } else { 4 });

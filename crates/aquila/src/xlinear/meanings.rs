@@ -1,15 +1,17 @@
-//! What a label means in each of its leaves, in features.
+//! The meaning of a label in each of its leaves, expressed in features.
 //!
-//! A label that is placed under several leaves has a slot in each, with weights of its own: in each it learns what tells it
-//! from its neighbours there. A feature's *lead* is its weight in one leaf less the largest that it has in another leaf
-//! of the label, where a feature without a weight has 0. Features of positive weight are listed by their lead; those of a
-//! label of one leaf, which leads nobody, by their weight.
+//! A label that is placed under several leaves has a slot in each, with weights of its own: each slot learns what
+//! distinguishes the label from its neighbours in that leaf. A feature's *lead* is its weight in one leaf minus its
+//! largest weight in another leaf of the label; a feature without a weight counts as 0. Features with positive weight
+//! are listed by their lead. Features of a label with one leaf have no lead over others and are listed by their weight.
 //!
-//! A feature that speaks against a leaf where the ways to the label's leaves part, by the sum of its weights from there
-//! on, is left out. Rows of a label are positive at all of its leaves, so in each the words of its other meanings tell it
-//! from its neighbours as well: among fruit whatever rings is an apple. But what rings is hardly ever sent there.
+//! A feature is left out of a leaf if it speaks against the path to that leaf: if the sum of its weights, from where
+//! the paths to the label's leaves diverge, is negative. Rows of a label are positive at all of its leaves, so in each
+//! leaf the words of the other meanings distinguish it from its neighbours too: among fruit, anything that rings is an
+//! apple. But rows with such words are rarely sent there.
 //!
-//! A slot under the root, beside a label's leaves, is no meaning: it tells the label from all others.
+//! A slot under the root, in addition to a label's leaves, is not a meaning: it distinguishes the label from all
+//! others.
 
 use super::Model;
 use super::search::{Column, Sum, Weights};
@@ -29,28 +31,29 @@ pub struct Meanings {
 /// A leaf of a label.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Leaf {
-    /// The layer of its slots, the root's children being layer 0.
+    /// The layer of its slots, where the root's children are layer 0.
     pub layer: u32,
     /// Its number among the parents of the layer.
     pub node: u32,
-    /// The other labels there, in the order of the tree.
+    /// The other labels in the leaf, in tree order.
     pub neighbours: Vec<u32>,
-    /// What tells the label from its neighbours here, more than in its other leaves; the largest lead first.
+    /// What distinguishes the label from its neighbours here, more than in its other leaves; the largest lead first.
     pub features: Vec<Telling>,
 }
 
-/// A feature that tells a leaf from others.
+/// A feature that distinguishes a leaf from others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Telling {
     /// The feature.
     pub feature: u32,
     /// Its weight in this leaf.
     pub weight: f32,
-    /// By how much that passes the largest weight that it has in another leaf.
+    /// By how much that exceeds the largest weight that it has in another leaf.
     pub lead: f32,
 }
 
-/// Labels whose weights are decoded in one pass over the features: more save passes and hold more weights.
+/// Number of labels whose weights are decoded in one pass over the features: more labels need fewer passes and hold
+/// more weights in memory.
 const LABELS_OF_PASS: usize = 16_384;
 
 impl Model {
@@ -59,7 +62,8 @@ impl Model {
         if self.one_slot() { Vec::new() } else { self.slots_of().several().collect() }
     }
 
-    /// What each of these labels means in each of its leaves, told by up to `most` features; with 0 no weight is read.
+    /// The meaning of each of these labels in each of its leaves, expressed in up to `most` features; with 0 no weight
+    /// is read.
     pub fn meanings(&self, labels: &[u32], most: usize, control: &Control) -> Result<Vec<Meanings>> {
         if let Some(label) = labels.iter().find(|l| **l as usize >= self.labels) {
             fail!(IndexOutOfRange, "label {label} is not below the number of labels, {}", self.labels);
@@ -85,7 +89,7 @@ impl Model {
             let node = starts.at_most(column).saturating_sub(1);
             let (from, to) = (starts.get(node).unwrap_or(0), starts.get(node + 1).unwrap_or(0));
             let labels = self.slot_labels(layer as usize).iter().take(to as usize).skip(from as usize);
-            // A damaged table may name what is no label.
+            // A damaged table may contain numbers that are not labels.
             let other = |l: &u32| *l != NODE && *l != label && (*l as usize) < self.labels;
             Leaf {
                 layer,
@@ -100,7 +104,7 @@ impl Model {
     /// Fills in the features.
     fn tell(&self, found: &mut [Meanings], most: usize, control: &Control) -> Result<()> {
         let slots = |label: u32| self.slots_of().leaves(label);
-        // Labels share leaves: each way is read once.
+        // Labels share leaves, so each path is read once.
         let ways: Vec<Vec<Sum>> = found.iter().map(|m| self.ways(slots(m.label))).collect();
         let mut sums: Vec<Sum> = ways.iter().flatten().cloned().collect();
         sums.sort_unstable();
@@ -121,7 +125,7 @@ impl Model {
         Ok(())
     }
 
-    /// For each slot of a label the columns on the way to it, but those on the way to all of them.
+    /// For each slot of a label, the columns on the path to it, except those on the paths to all of its slots.
     fn ways(&self, slots: &[Column]) -> Vec<Sum> {
         let way = |slot: &Column| {
             let (mut layer, mut column) = *slot;
@@ -143,7 +147,7 @@ impl Model {
     }
 }
 
-/// For each leaf the features of positive weight that lead those of the others most, but those against its way.
+/// For each leaf, the features of positive weight with the largest leads, except those that speak against its path.
 fn leads(leaves: &[Weights], ways: &[&Weights], most: usize) -> Vec<Vec<Telling>> {
     let against = |leaf: usize, feature: u32| {
         let way = ways[leaf];
@@ -156,7 +160,8 @@ fn leads(leaves: &[Weights], ways: &[&Weights], most: usize) -> Vec<Vec<Telling>
     entries.sort_by_key(|e| e.0);
     let mut out = vec![Vec::new(); leaves.len()];
     for same in entries.chunk_by(|a, b| a.0 == b.0) {
-        // The best weight, and the best of another leaf than that one's: 0 where a leaf has none.
+        // The largest weight, and the second largest, which is the largest of the other leaves: 0 where a leaf has
+        // none.
         let none = if same.len() < leaves.len() || leaves.len() == 1 { 0.0 } else { f32::NEG_INFINITY };
         let (mut best, mut second) = (none, none);
         for (_, _, weight) in same {

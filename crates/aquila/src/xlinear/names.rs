@@ -1,13 +1,13 @@
-//! Names in a model: one each for labels or features, or none at all.
+//! Names in a model: one for each label or feature, or none at all.
 //!
-//! A section holds all names behind each other as UTF-8, another where each begins, so that the name of one of millions
-//! is found without reading the others.
+//! One section holds all names one after another as UTF-8, and another the start of each, so that one name among
+//! millions is found without reading the others.
 
 use super::Model;
 use super::file::Kind;
 use crate::error::{Result, fail};
 
-/// What names are of.
+/// What the names refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
     Labels,
@@ -15,7 +15,7 @@ pub(super) enum Named {
 }
 
 impl Named {
-    /// The sections of where names begin and of the names.
+    /// The sections of the starts of names and of the names themselves.
     pub const fn kinds(self) -> (Kind, Kind) {
         match self {
             Self::Labels => (Kind::NameStarts, Kind::Names),
@@ -23,7 +23,7 @@ impl Named {
         }
     }
 
-    /// What they are called.
+    /// Their name in messages.
     pub const fn plural(self) -> &'static str {
         match self {
             Self::Labels => "labels",
@@ -31,7 +31,7 @@ impl Named {
         }
     }
 
-    /// Refuses names that are neither none nor one each.
+    /// Refuses names unless there are none or one each.
     pub fn check(self, names: &[String], count: usize) -> Result<()> {
         if !names.is_empty() && names.len() != count {
             let (one, all) = match self {
@@ -44,7 +44,7 @@ impl Named {
     }
 }
 
-/// Appends where each name begins, and their length.
+/// Appends the start of each name, and their total length.
 pub(super) fn write_starts(names: &[String], image: &mut Vec<u8>) {
     let mut at = 0u64;
     image.extend_from_slice(&at.to_le_bytes());
@@ -55,12 +55,12 @@ pub(super) fn write_starts(names: &[String], image: &mut Vec<u8>) {
 }
 
 impl Model {
-    /// The name of a label, where the model has names.
+    /// The name of a label, if the model has label names.
     pub fn label_name(&self, label: u32) -> Option<&str> {
         self.name(Named::Labels, label)
     }
 
-    /// The name of a feature, where the model has names.
+    /// The name of a feature, if the model has feature names.
     pub fn feature_name(&self, feature: u32) -> Option<&str> {
         self.name(Named::Features, feature)
     }
@@ -73,12 +73,12 @@ impl Model {
         std::str::from_utf8(self.section(names)?.get(span)?).ok()
     }
 
-    /// The names of all labels; none where the model has none.
+    /// The names of all labels; empty if the model has none.
     pub fn label_names(&self) -> Vec<String> {
         self.names(Named::Labels)
     }
 
-    /// The names of all features; none where the model has none.
+    /// The names of all features; empty if the model has none.
     pub fn feature_names(&self) -> Vec<String> {
         self.names(Named::Features)
     }

@@ -1,4 +1,5 @@
-//! Learning the siblings of one node: its rows gathered, its solver run, the surviving weights kept as blocks.
+//! Learns the siblings of one node: gathers its rows, runs its solver, and keeps the weights above the threshold as
+//! blocks.
 
 use super::layer_training::{LayerJob, Task, Trainer};
 use super::positives::Pairs;
@@ -13,17 +14,17 @@ use crate::rng::Rng;
 use crate::tree::NODE;
 use std::ops::Range;
 
-/// What a relevance of 0 is taken for: the row is not the label's negative, and its error costs next to nothing.
+/// Replaces a relevance of 0: the row is not a negative of the label, and its error costs almost nothing.
 const LEAST: f32 = 1e-9;
 
-/// The share of all gains that a lane's last pass made, at the default `eps`. Twice as much costs `delicious` 0.1 to 0.3
-/// points of P@k.
+/// A lane ends when its last pass contributed no more than this share of all gains, at the default `eps`. Doubling it
+/// costs `delicious` 0.1 to 0.3 points of P@k.
 const GAIN: f32 = 0.0005;
-/// The same where all children are inner nodes, whose scores choose the beam and little else: ten times as much leaves
-/// P@k of all sets within the noise of seeds, at a third fewer passes.
+/// The same where all children are inner nodes, whose scores mainly determine the beam: ten times the share keeps P@k
+/// of all data sets within the noise of seeds, with a third fewer passes.
 const INNER_GAIN: f32 = 0.005;
-/// The `eps` that these were measured at. Gains are squares of gradients, so a smaller one asks for less by its square; a
-/// larger one ends lanes by itself.
+/// The `eps` at which these were measured. Gains are squares of gradients, so a smaller `eps` reduces these shares by
+/// its square; a larger one ends lanes on its own.
 const EPS: f32 = 0.1;
 
 /// One thread's memory.
@@ -39,7 +40,7 @@ pub(super) struct NodeSolver {
     survivors: Vec<u32>,
     kept: Kept,
     column: Vec<f32>,
-    /// What was learned.
+    /// The learned blocks.
     pub blocks: Vec<Block>,
 }
 
@@ -142,8 +143,8 @@ impl NodeSolver {
         Ok(())
     }
 
-    /// All rows at the root; elsewhere those with a positive and those added. Fills `rows` and, for each pair, the
-    /// place of its row.
+    /// Selects all rows at the root, and elsewhere the rows with a positive and the added ones. Fills `rows` and, for
+    /// each pair, the index of its row.
     fn choose_rows(&mut self, trainer: &Trainer<'_>, job: &LayerJob<'_>, parent: usize, pairs: Pairs<'_>) {
         self.rows.clear();
         self.pair_rows.clear();
@@ -168,7 +169,7 @@ impl NodeSolver {
     }
 }
 
-/// A block of what was learned together.
+/// A block of siblings that were learned together.
 struct Learned<'a> {
     siblings: &'a Siblings,
     survivors: &'a [u32],
@@ -177,8 +178,8 @@ struct Learned<'a> {
 }
 
 impl Learned<'_> {
-    /// Collects the weights of at least the threshold, features ascending: shared features from their columns, lone
-    /// ones from the dual variables of their rows.
+    /// Collects the weights whose magnitude is at least the threshold, by ascending feature: shared features from their
+    /// columns, lone ones from the dual variables of their rows.
     fn harvest(&self, kept: &mut Kept, columns: Columns<'_>, threshold: f32) {
         kept.clear();
         let from = self.lanes.start;
@@ -227,7 +228,7 @@ mod tests {
 
     const LOSSES: [DualLoss; 3] = [DualLoss::SquaredHinge, DualLoss::Hinge, DualLoss::Logistic];
 
-    /// 30 rows: six shared features, and one or two of its own in every second row.
+    /// 30 rows: six shared features, and in every second row one or two features of its own.
     fn data() -> Csr {
         let mut rng = Rng::new(&[3]);
         let (mut indptr, mut indices, mut values) = (vec![0], vec![], vec![]);
@@ -243,7 +244,7 @@ mod tests {
         Csr::new(30, 120, indptr, indices, values).unwrap()
     }
 
-    /// What is kept of a block, as lanes by feature.
+    /// The kept weights of a block, as lanes by feature.
     fn lanes(kept: &Kept) -> Vec<[f32; 16]> {
         let mut out = vec![[0f32; 16]; 120];
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! Every parameter of training and prediction, each with its one home.
+//! Every parameter of training and prediction, each defined once.
 
 use super::WeightKind;
 use crate::error::Result;
@@ -7,11 +7,11 @@ use crate::params::{Kind, ParamSpec, Params, Value};
 const MANY: f64 = u32::MAX as f64;
 
 crate::choice! {
-    /// What describes a label to k-means.
+    /// How a label is described to k-means.
     pub enum VectorKind {
         /// The sum of the label's rows, each row shared among its labels (PIFA).
         Pifa = "pifa",
-        /// The label's row ids themselves (PII).
+        /// The ids of the label's rows (PII).
         Pii = "pii",
     }
 }
@@ -19,7 +19,7 @@ crate::choice! {
 crate::choice! {
     /// How k-means splits a node.
     pub enum SplitKind {
-        /// Bf16 of equal size, regrouped to the wanted arity.
+        /// Halves of equal size, regrouped to the arity.
         Balanced = "balanced",
         /// `arity` clusters of any size.
         Kary = "kary",
@@ -29,11 +29,11 @@ crate::choice! {
 crate::choice! {
     /// Whether pifa vectors are cut before k-means.
     pub enum VectorCut {
-        /// Unless a trial finds that it tears the labels of rows apart.
+        /// Cut, unless a trial finds that this separates labels of the same rows.
         Auto = "auto",
-        /// In any case.
+        /// Always cut.
         Always = "always",
-        /// In no case.
+        /// Never cut.
         Never = "never",
     }
 }
@@ -41,27 +41,28 @@ crate::choice! {
 crate::params! {
     /// How labels become a tree.
     pub struct TreeParams {
-        /// What describes a label to k-means: pifa (the labels' rows summed) or pii (the labels' row ids).
+        /// How a label is described to k-means: pifa (the sum of its rows) or pii (the ids of its rows).
         pub vectors: VectorKind = VectorKind::Pifa, "tree.vectors", Kind::Choice(VectorKind::TEXTS);
         /// Whether pifa vectors are cut to tree.vectorMass and tree.vectorEntries: auto (unless a trial on some labels
-        /// finds that it tears labels of the same rows apart), always or never.
+        /// finds that the cut separates labels of the same rows), always or never.
         pub vector_cut: VectorCut = VectorCut::Auto, "tree.vectorCut", Kind::Choice(VectorCut::TEXTS);
-        /// Share of a pifa vector's squared length that a cut keeps, in its fewest and largest entries: the small
-        /// ones are mostly chance. Columns of a dense block are never cut.
+        /// Share of a pifa vector's squared length that a cut keeps, in the fewest, largest entries: the small ones are
+        /// mostly noise. Columns of a dense block are never cut.
         pub vector_mass: f32 = 0.8, "tree.vectorMass", Kind::Number { min: 1e-6, max: 1.0 };
-        /// Most sparse entries that a cut keeps of a label's vector, the largest; 0 keeps all.
+        /// Maximum number of sparse entries that a cut keeps of a label's vector, the largest; 0 keeps all.
         pub vector_entries: u32 = 256, "tree.vectorEntries", Kind::Integer { min: 0.0, max: MANY };
         /// balanced: halves of equal size, regrouped to the arity; kary: arity clusters of any size.
         pub split: SplitKind = SplitKind::Balanced, "tree.split", Kind::Choice(SplitKind::TEXTS);
-        /// Most labels under a leaf node. Smaller leaves train and predict faster, larger ones miss less.
+        /// Maximum number of labels under a leaf node. Smaller leaves train and predict faster; larger ones miss less.
         pub max_leaf: u32 = 100, "tree.maxLeaf", Kind::Integer { min: 1.0, max: MANY };
-        /// Most children of an inner node. Wide nodes make shallow trees, which miss less; narrow ones train faster.
+        /// Maximum number of children of an inner node. Wide nodes make shallow trees, which miss less; narrow ones
+        /// train faster.
         pub arity: u32 = 64, "tree.arity", Kind::Integer { min: 2.0, max: 65536.0 };
-        /// Layers of inner nodes taken out from the top by joining each with the one below it; 0 keeps all.
+        /// Number of layers of inner nodes removed from the top, each by joining it with the one below; 0 keeps all.
         pub collapse: u32 = 0, "tree.collapse", Kind::Integer { min: 0.0, max: 30.0 };
-        /// Most k-means rounds of a node.
+        /// Maximum number of k-means rounds per node.
         pub iterations: u32 = 20, "tree.iterations", Kind::Integer { min: 1.0, max: 1000.0 };
-        /// Labels that k-means looks at in a larger node before it places the rest; 0 looks at all.
+        /// Number of labels that k-means samples in a larger node before it places the rest; 0 uses all.
         pub sample: u32 = 20000, "tree.sample", Kind::Integer { min: 0.0, max: MANY };
         /// Compare directions (true) or points (false).
         pub spherical: bool = true, "tree.spherical", Kind::Bool;
@@ -93,13 +94,14 @@ crate::choice! {
 }
 
 crate::choice! {
-    /// How the relevance of a row's labels weighs their errors.
+    /// How the relevance of a row's labels weights their errors.
     pub enum Relevance {
         /// Every positive costs the same.
         Off = "off",
-        /// Relevances (given, or the labels themselves) are summed up the tree: a node weighs by what is below it.
+        /// Relevances (given, or the labels themselves) are summed up the tree: a node's weight is the sum of what is
+        /// below it.
         Induce = "induce",
-        /// As induce, in the layer of the labels alone.
+        /// As induce, but only in the layer of the labels.
         Leaves = "leaves",
     }
 }
@@ -107,7 +109,7 @@ crate::choice! {
 crate::choice! {
     /// How the relevances of one row are scaled in each layer.
     pub enum RelevanceNorm {
-        /// As they are.
+        /// Not scaled.
         None = "none",
         /// To a sum of 1.
         L1 = "l1",
@@ -125,23 +127,24 @@ crate::params! {
         pub loss: Loss = Loss::SquaredHinge, "solver.loss", Kind::Choice(Loss::TEXTS);
         /// Cost of an error on a row that has the label.
         pub cp: f32 = 1.0, "solver.cp", Kind::Number { min: 1e-6, max: 1e6 };
-        /// Cost of an error on a row that lacks it.
+        /// Cost of an error on a row that does not have it.
         pub cn: f32 = 1.0, "solver.cn", Kind::Number { min: 1e-6, max: 1e6 };
-        /// A label is done when its largest and smallest projected gradient differ by no more than this.
+        /// A label is done when its largest and smallest projected gradients differ by no more than this.
         pub eps: f32 = 0.1, "solver.eps", Kind::Number { min: 1e-6, max: 10.0 };
-        /// Most passes over the rows of a node.
+        /// Maximum number of passes over the rows of a node.
         pub max_passes: u32 = 20, "solver.maxPasses", Kind::Integer { min: 1.0, max: 10000.0 };
-        /// Value of the constant feature that every row has; 0 leaves it out.
+        /// Value of the constant feature of every row; 0 leaves it out.
         pub bias: f32 = 1.0, "solver.bias", Kind::Number { min: 0.0, max: 1000.0 };
         /// Weights of smaller magnitude are dropped.
         pub threshold: f32 = 0.1, "solver.threshold", Kind::Number { min: 0.0, max: 100.0 };
-        /// Most weights kept of a label, the largest; 0 keeps all.
+        /// Maximum number of weights kept per label, the largest; 0 keeps all.
         pub max_weights: u32 = 0, "solver.maxWeights", Kind::Integer { min: 0.0, max: MANY };
-        /// Rows without the label to learn from: tfn (its siblings'), man (those the matcher sends there), tfn+man.
+        /// Rows without the label to learn from: tfn (its siblings' rows), man (rows that the matcher sends there),
+        /// tfn+man.
         pub negatives: Negatives = Negatives::Siblings, "solver.negatives", Kind::Choice(Negatives::TEXTS);
-        /// Beam of the matcher where it chooses negatives or counts rows for overlap.
+        /// Beam of the matcher when it selects negatives or counts rows for overlap.
         pub matcher_beam: u32 = 10, "solver.matcherBeam", Kind::Integer { min: 1.0, max: 65536.0 };
-        /// off, induce (relevances summed up the tree weigh the positives) or leaves (in the last layer only).
+        /// off, induce (relevances summed up the tree weight the positives) or leaves (only in the last layer).
         pub relevance: Relevance = Relevance::Off, "solver.relevance", Kind::Choice(Relevance::TEXTS);
         /// none, l1, l2 or max: scaling of a row's relevances in each layer.
         pub relevance_norm: RelevanceNorm = RelevanceNorm::None, "solver.relevanceNorm", Kind::Choice(RelevanceNorm::TEXTS);
@@ -151,11 +154,11 @@ crate::params! {
 crate::choice! {
     /// How the scores of a label's leaves become the label's score.
     pub enum Merge {
-        /// The mean over all leaves of the label, of the roots of scores, squared. A leaf that the search did not reach
-        /// counts for what it can have scored at most, the least score of the beam, though never for more than the mean
-        /// of those reached.
+        /// The mean, over all leaves of the label, of the square roots of scores, squared. A leaf that the search did
+        /// not reach counts with the highest score it can have, the lowest score of the beam, but never with more than
+        /// the mean of the reached leaves.
         All = "all",
-        /// The mean over the leaves reached.
+        /// The mean over the reached leaves.
         Average = "average",
         /// The largest.
         Max = "max",
@@ -167,49 +170,53 @@ crate::choice! {
 crate::params! {
     /// Whether and how labels are placed under several leaves.
     pub struct OverlapParams {
-        /// Most leaves of a label, each with weights of its own; 1 leaves every label where the tree has it, except for the
-        /// paper's form with its update (overlap.leafCap 0), which moves it to its most counted leaf. 2 takes about
-        /// twice the training, and less than twice the prediction; more seldom pays.
+        /// Maximum number of leaves per label, each with weights of its own. 1 keeps every label where the tree has it,
+        /// except in the paper's form with its update (overlap.leafCap 0), which moves it to its most counted leaf. 2
+        /// takes about twice the training time and less than twice the prediction time; more seldom pays.
         pub copies: u32 = 1, "overlap.copies", Kind::Integer { min: 1.0, max: 1000.0 };
-        /// Most times that labels are placed anew by where the layers above send their rows; ends early where nothing
-        /// changes.
+        /// Maximum number of times that labels are placed anew according to where the layers above send their rows;
+        /// ends early when nothing changes.
         pub rounds: u32 = 1, "overlap.rounds", Kind::Integer { min: 1.0, max: 100.0 };
-        /// Whether the layers above learn anew once labels have further leaves. Without, rounds end after the first.
+        /// Whether the layers above are trained again once labels have further leaves. If not, rounds end after the
+        /// first.
         pub update: bool = true, "overlap.update", Kind::Bool;
-        /// What becomes of the scores of a label's leaves: all (the mean of roots over all, from the beam's edge down for
-        /// those that the search does not reach), average, max or sum (over those reached). The model keeps it.
+        /// How the scores of a label's leaves are combined: all (the mean of square roots over all leaves; leaves that
+        /// the search does not reach count with at most the lowest score of the beam), average, max or sum (over the
+        /// reached leaves). Stored in the model.
         pub merge: Merge = Merge::All, "overlap.merge", Kind::Choice(Merge::TEXTS);
-        /// Most labels that further ones may fill a leaf to, in mean leaf sizes; above 128 labels, down to a multiple
-        /// of 128. 0 is the paper's form: no bound, and labels leave the leaf they had for more counted ones.
+        /// Maximum number of labels to which further labels may fill a leaf, in mean leaf sizes; above 128 labels,
+        /// rounded down to a multiple of 128. 0 is the paper's form: no bound, and labels leave their leaf for more
+        /// counted ones.
         pub leaf_cap: f32 = 2.0, "overlap.leafCap", Kind::Number { min: 0.0, max: 1000.0 };
-        /// Least mean score that the layers above must give a label's rows at a further leaf: below, it is not worth its
-        /// cost. The paper's form (overlap.leafCap 0) asks for none.
+        /// Minimum mean score that the layers above must give a label's rows at a further leaf; below it, the leaf is
+        /// not worth its cost. The paper's form (overlap.leafCap 0) has no minimum.
         pub min_score: f32 = 0.1, "overlap.minScore", Kind::Number { min: 0.0, max: 1.0 };
-        /// Most labels that are placed under the root as well, where they learn from all rows: the most frequent, so many for each
-        /// node under the root. 0, and the paper's forms (overlap.leafCap 0 or overlap.update false), place none.
+        /// Maximum number of labels that are also placed under the root, where they learn from all rows: the most
+        /// frequent ones, this many per node under the root. 0, and the paper's forms (overlap.leafCap 0 or
+        /// overlap.update false), place none.
         pub root_cap: f32 = 1.0, "overlap.rootCap", Kind::Number { min: 0.0, max: 1e6 };
     }
 }
 
 impl OverlapParams {
-    /// Whether labels may be placed elsewhere than the tree has them.
+    /// Whether labels may be placed elsewhere than in the tree.
     pub fn asked(&self) -> bool {
         self.copies > 1 || (self.leaf_cap == 0.0 && self.update)
     }
 }
 
 crate::params! {
-    /// What the model keeps.
+    /// What the model stores.
     pub struct ModelParams {
         /// Scale every row to length 1, in training and in every query.
         pub normalize: bool = true, "model.normalize", Kind::Bool;
-        /// u8, bf16 or f32: how weights are stored. One byte is enough for the same P@k.
+        /// How weights are stored: u8, bf16 or f32. One byte is enough for the same P@k.
         pub weights: WeightKind = WeightKind::Byte, "model.weights", Kind::Choice(WeightKind::TEXTS);
     }
 }
 
 impl ModelParams {
-    /// Bytes of one weight.
+    /// Bytes per weight.
     pub fn weights_bytes(&self) -> u64 {
         super::WeightFormat::new(self.weights, 1.0).bytes() as u64
     }
@@ -224,7 +231,7 @@ pub struct TrainParams {
     pub solver: SolverParams,
     /// Whether and how labels are placed under several leaves.
     pub overlap: OverlapParams,
-    /// What the model keeps.
+    /// What the model stores.
     pub model: ModelParams,
 }
 
@@ -246,11 +253,11 @@ impl Params for TrainParams {
 }
 
 crate::choice! {
-    /// How a margin becomes a score and joins its parent's. `v` is the margin; hinges are of order p = 1…4. What v
-    /// lacks of 3, up to 2, takes 2⁻²⁰ a unit from a hinge's logarithm, and what it lacks of 11, up to 8, an eighth as much,
-    /// so that labels at the hinge's end are still ordered.
-    /// Scores of product forms are from 0 to 1, those of log forms at most 0, but where slots are merged by their sum; bare
-    /// margins are finite. A margin that is no number gives the lowest score.
+    /// How a margin becomes a score and is combined with its parent's. `v` is the margin; hinges have order p = 1…4. So
+    /// that labels at the end of a hinge are still ordered, its logarithm loses 2⁻²⁰ per unit that v is below 3 (at most
+    /// 2 units) and an eighth of that per unit that it is below 11 (at most 8 units).
+    /// Scores of product forms are between 0 and 1, those of log forms at most 0, except where slots are merged by their
+    /// sum; bare margins are finite. A margin that is not a number gives the lowest score.
     pub enum ScoreForm {
         /// exp(−max(0, 1−v)), times the parent's score.
         L1Hinge = "l1-hinge",
@@ -272,21 +279,21 @@ crate::choice! {
         Sigmoid = "sigmoid",
         /// ln(1 / (1 + exp(−v))), plus the parent's score.
         LogSigmoid = "log-sigmoid",
-        /// The margin alone; the parent's score is forgotten.
+        /// The margin alone; the parent's score is ignored.
         Margin = "noop",
     }
 }
 
 crate::params! {
-    /// How a row is looked up.
+    /// How a row is predicted.
     pub struct PredictParams {
-        /// Labels returned of a row.
+        /// Number of labels returned per row.
         pub k: u32 = 10, "k", Kind::Integer { min: 1.0, max: MANY };
-        /// Nodes kept of each layer: more miss less and cost more.
+        /// Number of nodes kept per layer: more nodes miss less and cost more.
         pub beam: u32 = 10, "beam", Kind::Integer { min: 1.0, max: 65536.0 };
-        /// How margins become scores: a hinge, sigmoid or log form, or noop for bare margins.
+        /// How margins become scores: a hinge, sigmoid or log form, or noop for the margins themselves.
         pub scores: ScoreForm = ScoreForm::L3Hinge, "scores", Kind::Choice(ScoreForm::TEXTS);
-        /// Labels of a lower score are left out. Log forms score below 0.
+        /// Labels with a lower score are left out. Log forms give scores below 0.
         pub floor: f32 = f32::MIN, "floor", Kind::Number { min: f32::MIN as f64, max: f32::MAX as f64 };
     }
 }

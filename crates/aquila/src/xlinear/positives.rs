@@ -1,15 +1,15 @@
-//! Which rows are positive where: labels carried up the tree.
+//! Which rows are positive at which columns: labels carried up the tree.
 
 use crate::data::Csr;
 use crate::tree::{LabelTree, NODE, TreeLayer};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Rows that are carried up the tree in one task.
+/// Number of rows carried up the tree in one task.
 const RUN: usize = 1 << 12;
 
-/// The positives of one layer: for each parent the pairs (row, child) where the row has a label at or below the
-/// child, ascending by row and child.
+/// The positives of one layer: for each parent, the pairs (row, child) where the row has a label at or below the child,
+/// in ascending order of row and child.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Positives {
     starts: Vec<usize>,
@@ -18,7 +18,7 @@ pub struct Positives {
     values: Vec<f32>,
 }
 
-/// The columns of one layer that some rows are positive in, row after row, with their values.
+/// The columns of one layer at which some rows are positive, row by row, with their values.
 struct Part {
     rows: Range<usize>,
     ends: Vec<usize>,
@@ -40,7 +40,7 @@ impl Part {
     }
 }
 
-/// Sums the values of each column; the columns ascend.
+/// Sums the values of each column; columns are sorted.
 fn sum_columns(found: &mut Vec<(u32, u32, f32)>) {
     found.dedup_by(|b, a| {
         let same = a.0 == b.0;
@@ -54,9 +54,9 @@ fn sum_columns(found: &mut Vec<(u32, u32, f32)>) {
 /// The pairs of one parent.
 #[derive(Debug, Clone, Copy)]
 pub struct Pairs<'a> {
-    /// Rows, ascending, one entry a pair.
+    /// Rows, ascending, one entry per pair.
     pub rows: &'a [u32],
-    /// The child's place among the parent's children.
+    /// The child's index among the parent's children.
     pub children: &'a [u32],
     /// The sum of the row's values at and below the child.
     pub values: &'a [f32],
@@ -73,15 +73,16 @@ impl Positives {
         }
     }
 
-    /// Carries the rows' labels (non-zero entries) up the tree: one `Positives` a layer. `values` stand in for those
-    /// of `y` and are summed on the way; a sum of 0 is a pair all the same.
+    /// Carries the rows' labels (non-zero entries) up the tree: one `Positives` per layer. `values` replace those of
+    /// `y` and are summed on the way; a pair whose sum is 0 is kept.
     ///
-    /// A label with several slots is positive at each of them, and counts once where several are below one child. Cost:
-    /// non-zeros of `y` × slots a label × layers.
+    /// A label with several slots is positive at each of them, and counts once where several are below the same child.
+    /// Cost: non-zeros of `y` × slots per label × layers.
     pub fn of_labels(y: &Csr, values: &[f32], tree: &LabelTree) -> Vec<Self> {
         let layers = tree.layers();
         let places = Places::new(tree);
-        // Where each label has one slot, labels may be summed on the way; else they must be told apart up to the root.
+        // If each label has one slot, labels may be summed on the way; otherwise they must be kept apart up to the
+        // root.
         let several = tree.slots() > tree.labels();
         let climb = |found: &mut Vec<Vec<(u32, u32, f32)>>, rows: Range<usize>| {
             let mut parts: Vec<Part> = layers.iter().map(|_| Part::of(rows.clone())).collect();
@@ -163,7 +164,7 @@ impl Positives {
         Self { starts: vec![0; parents + 1], ..Self::default() }
     }
 
-    /// Pairs of each parent and these rows, ascending; all with child 0.
+    /// Pairs of each parent with these rows, ascending, all with child 0.
     pub fn of_rows(by_parent: &[Vec<u32>]) -> Self {
         let rows = by_parent.concat();
         let starts = std::iter::once(0).chain(by_parent.iter().scan(0, |end, rows| {
@@ -173,20 +174,20 @@ impl Positives {
         Self { starts: starts.collect(), children: vec![0; rows.len()], values: vec![1.0; rows.len()], rows }
     }
 
-    /// The pairs of both, parent by parent; rows are no longer ascending.
+    /// The pairs of both, parent by parent; rows are then no longer in ascending order.
     pub fn and(&self, other: Self) -> Self {
         let parents = self.starts.len() - 1;
         let both = |p| [self.of(p).rows, other.of(p).rows].concat();
         Self::of_rows(&(0..parents).map(both).collect::<Vec<_>>())
     }
 
-    /// The row of each pair, and the values, to be changed.
+    /// The row of each pair, and its value for modification.
     pub fn values_mut(&mut self) -> (&[u32], &mut [f32]) {
         (&self.rows, &mut self.values)
     }
 }
 
-/// Where labels stand in a tree, and which column of the layer above each column is placed under.
+/// The positions of labels in a tree, and the parent column of each column.
 struct Places {
     starts: Vec<u32>,
     slots: Vec<(u32, u32)>,
@@ -237,7 +238,7 @@ mod tests {
     use crate::tree::TreeLayer;
     use std::collections::BTreeMap;
 
-    /// Two to four children a node, slots in every layer, `copies` labels with a second slot.
+    /// Two to four children per node, slots in every layer, `copies` labels with a second slot.
     fn random_tree(rng: &mut Rng, labels: u32, copies: usize) -> LabelTree {
         let mut layers = vec![];
         let mut nodes = 1;
@@ -282,7 +283,7 @@ mod tests {
         LabelTree::new(labels as usize, layers.collect()).unwrap()
     }
 
-    /// The labels at and below a column; one with several slots comes as often.
+    /// The labels at and below a column; a label with several slots occurs several times.
     fn below(tree: &LabelTree, t: usize, column: usize) -> Vec<u32> {
         let layer = &tree.layers()[t];
         if layer.labels[column] != NODE {

@@ -1,4 +1,4 @@
-//! Relevances on their way into costs.
+//! Scales relevances before they become costs.
 
 use super::RelevanceNorm;
 use super::positives::Positives;

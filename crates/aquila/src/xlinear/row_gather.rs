@@ -6,26 +6,26 @@ use crate::kernels::{Isa, bf16, prefetch_rows};
 use rayon::prelude::*;
 use std::borrow::Cow;
 
-/// The training rows as the solver sees them: scaled to length 1 where the model says so.
+/// The training rows as the solver uses them: scaled to length 1 if the model is configured so.
 #[derive(Debug)]
 pub struct TrainRows<'a> {
     x: &'a Csr,
     values: Cow<'a, [f32]>,
-    /// The scaled values of the dense block, row after row, and its columns; none where there is no block.
+    /// The scaled values of the dense block, row by row, and its columns; none where there is no block.
     dense: Cow<'a, [f32]>,
     dense_cols: usize,
-    /// The block in pairs of bf16 values, where these are faster.
+    /// The block as bf16 pairs, where these are faster.
     pairs: Vec<u32>,
     squared: Vec<f32>,
 }
 
 impl<'a> TrainRows<'a> {
-    /// Scales sparse rows; values are copied only if some row's length is not 1 already.
+    /// Scales sparse rows; values are copied only if the length of some row is not 1 already.
     pub fn new(x: &'a Csr, normalize: bool) -> Self {
         Self::of(x, None, normalize)
     }
 
-    /// Scales rows, both parts by the length of the whole.
+    /// Scales rows; both parts are divided by the length of the whole row.
     pub fn of_features(x: &'a Features, normalize: bool) -> Self {
         Self::of(x.sparse(), x.dense().filter(|d| d.cols() > 0), normalize)
     }
@@ -61,7 +61,7 @@ impl<'a> TrainRows<'a> {
         (&self.dense, self.dense_cols)
     }
 
-    /// What these rows have in the dense block, as the solver reads it.
+    /// The values of these rows in the dense block, in the form that the solver reads.
     fn dense_rows<'b>(&'b self, places: &'b [u32]) -> DenseRows<'b> {
         match self.pairs.is_empty() {
             true => DenseRows::new(&self.dense, self.dense_cols, places),
@@ -94,7 +94,7 @@ impl<'a> TrainRows<'a> {
         Entries::new(self.x.indices(), &self.values, self.x.cols())
     }
 
-    /// Asks the caches for the rows that come soon after place `at` of `rows`.
+    /// Prefetches the rows that come soon after index `at` of `rows`.
     #[inline(always)]
     fn prefetch(&self, rows: &[u32], at: usize) {
         let ptr = self.x.indptr();
@@ -119,7 +119,7 @@ fn scaled(block: &Dense, norms: &[f32]) -> Vec<f32> {
     out
 }
 
-/// A block in pairs of bf16 values, where the solver is faster with them.
+/// A block as bf16 pairs, if the solver is faster with them.
 fn pairs(block: &[f32], cols: usize) -> Vec<u32> {
     if cols == 0 || !bf16::faster(Isa::detect()) {
         return Vec::new();
@@ -131,7 +131,7 @@ fn pairs(block: &[f32], cols: usize) -> Vec<u32> {
     out
 }
 
-/// Memory that gathers the rows of one node after another.
+/// Reusable memory that gathers the rows of one node after another.
 #[derive(Debug, Default)]
 pub struct Gatherer {
     spans: Vec<Span>,
@@ -146,16 +146,16 @@ pub struct Gatherer {
     places: Vec<u32>,
 }
 
-/// The rows of a node, in the columns of the whole matrix or in its own.
+/// The rows of a node, in the columns of the whole matrix or in their own.
 #[derive(Debug, Clone, Copy)]
 pub struct Gathered<'a> {
     /// The rows, without their lone entries.
     pub rows: Rows<'a>,
-    /// Which features the columns are.
+    /// The features of the columns.
     pub columns: Columns<'a>,
 }
 
-/// Which features a node's columns are.
+/// Maps a node's columns to features.
 #[derive(Debug, Clone, Copy)]
 pub enum Columns<'a> {
     /// Columns are the features themselves.
@@ -164,30 +164,30 @@ pub enum Columns<'a> {
     Own {
         /// The features.
         features: &'a [u32],
-        /// For each its column, or with [`LONE`] set its place in `lone`.
+        /// For each feature its column, or, with [`LONE`] set, its index in `lone`.
         homes: &'a [u32],
-        /// Features that stand in a single row of the node: the row's place and the value.
+        /// Features that occur in a single row of the node: the row's index and the value.
         lone: &'a [(u32, f32)],
     },
 }
 
-/// Marks a feature that stands in a single row of the node.
+/// Marks a feature that occurs in a single row of the node.
 ///
-/// In the primal-dual pair `w = Σ α·y·x` the weight of such a feature is `α_i·y_i·x_if` of its one row `i`, and
-/// all it ever adds to a margin is `α_i·y_i·x_if²` to that row's own. So it needs no column: the solver gets the
-/// row's sum of `x_if²` ([`Span::lone`]) and the weights are read off the dual at the end. The algebra is exact.
-/// Word pairs are mostly lone in small nodes, and it is their columns that miss the caches.
+/// In the primal-dual pair `w = Σ α·y·x` the weight of such a feature is `α_i·y_i·x_if` for its one row `i`, and it
+/// only adds `α_i·y_i·x_if²` to that row's own margin. So it needs no column: the solver gets the row's sum of `x_if²`
+/// ([`Span::lone`]), and the weights are computed from the duals at the end. This is algebraically exact. In small
+/// nodes most word pairs are lone, and their columns are the ones that miss the caches.
 pub const LONE: u32 = 1 << 31;
 
-/// Nodes with at least this many entries for each feature of the whole matrix use nearly all features: renumbering
-/// them would cost a copy and save nothing.
+/// Nodes with at least this many entries per feature of the whole matrix use nearly all features: renumbering them
+/// would cost a copy and save nothing.
 const DENSE_NODE: usize = 4;
 
 impl Gatherer {
-    /// Gathers these rows. Small nodes get a copy of their entries with columns renumbered to the features they
-    /// share, so that the weights of a block stay in the nearest caches; large ones point into the matrix.
+    /// Gathers these rows. Small nodes get a copy of their entries, with columns renumbered to the features they share,
+    /// so that the weights of a block stay in the nearest caches; large nodes refer to the matrix.
     ///
-    /// The dense block is never copied: its rows are contiguous where they stand, and every node uses all columns.
+    /// The dense block is never copied: its rows are already contiguous, and every node uses all columns.
     pub fn gather<'a>(&'a mut self, data: &'a TrainRows<'_>, all: Entries<'a>, rows: &[u32]) -> Gathered<'a> {
         self.places.clear();
         if data.dense_cols > 0 {
@@ -232,7 +232,7 @@ impl Gatherer {
         Gathered { rows, columns }
     }
 
-    /// Gives every feature of these rows its home; returns the number of columns.
+    /// Assigns a column or lone index to every feature of these rows; returns the number of columns.
     fn renumber(&mut self, data: &TrainRows<'_>, rows: &[u32]) -> usize {
         let words = data.cols().div_ceil(64);
         self.once.resize(words, 0);
@@ -275,7 +275,7 @@ mod tests {
     use crate::rng::Rng;
     use std::collections::BTreeMap;
 
-    /// Rows of a few common features, some rare ones, some empty, some with explicit zeros.
+    /// Rows with a few common features and some rare ones; some rows are empty, some have explicit zeros.
     fn random(seed: u64, rows: usize, cols: u32) -> Csr {
         let mut rng = Rng::new(&[seed]);
         let (mut indptr, mut indices, mut values) = (vec![0], vec![], vec![]);
@@ -291,7 +291,7 @@ mod tests {
         Csr::new(rows, cols as usize, indptr, indices, values).unwrap()
     }
 
-    /// What was gathered, in the features of the whole matrix.
+    /// The gathered rows, in the features of the whole matrix.
     fn unpack(gathered: &Gathered<'_>) -> Vec<BTreeMap<u32, f32>> {
         let mut out: Vec<BTreeMap<u32, f32>> = Vec::new();
         let name: BTreeMap<u32, u32> = match gathered.columns {
@@ -323,7 +323,7 @@ mod tests {
             let x = random(seed, 60, 12 + seed as u32 % 3 * 70);
             let data = TrainRows::new(&x, seed % 2 == 0);
             let mut rng = Rng::new(&[seed, 1]);
-            // The same memory serves nodes of every size.
+            // The same memory is reused for nodes of every size.
             let chosen: Vec<u32> = (0..60).filter(|_| rng.below(6) < 1 + seed as u32 % 6).collect();
             let gathered = gatherer.gather(&data, data.entries(), &chosen);
             let want: Vec<BTreeMap<u32, f32>> = chosen

@@ -3,7 +3,7 @@
 crate::choice! {
     /// Names of the storage formats of weights.
     pub enum WeightKind {
-        /// One byte: sign, exponent, mantissa. P@k within 0.05 of f32 on average of models.
+        /// One byte: sign, exponent, mantissa. P@k within 0.05 of f32 on average over models.
         Byte = "u8",
         /// Two bytes: the upper half of an f32, rounded to nearest even.
         Bf16 = "bf16",
@@ -14,16 +14,16 @@ crate::choice! {
 
 /// A storage format with its constants.
 ///
-/// The byte is a minifloat: bit 7 the sign, the rest an f32's exponent and upper mantissa bits with a shifted
-/// base: `f32 bits = ((code & 127) + base) << (23 - mantissa) | sign << 31`. Magnitudes that the code cannot
-/// reach are clipped to its ends.
+/// The byte is a minifloat: bit 7 is the sign, the others are the exponent and upper mantissa bits of an f32 with a
+/// shifted base: `f32 bits = ((code & 127) + base) << (23 - mantissa) | sign << 31`. Magnitudes outside its range are
+/// clipped to its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WeightFormat {
     /// The 8-bit minifloat.
     Byte {
-        /// Mantissa bits, 3 or 4; the other bits below the sign are the exponent's.
+        /// Mantissa bits, 3 or 4; the other bits below the sign are exponent bits.
         mantissa: u32,
-        /// What is added to the low 7 bits before they become f32 bits.
+        /// Offset added to the low 7 bits before they become f32 bits.
         base: u32,
     },
     /// bfloat16.
@@ -66,7 +66,7 @@ impl WeightFormat {
         }
     }
 
-    /// The byte code of a weight under the minifloat's constants.
+    /// The byte code of a weight with these minifloat constants.
     #[inline(always)]
     pub fn byte_code(weight: f32, mantissa: u32, base: u32) -> u8 {
         let bits = weight.to_bits();
