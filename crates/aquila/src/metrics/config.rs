@@ -7,7 +7,7 @@ use crate::params::Kind;
 crate::choice! {
     /// What to do with test rows that have no label.
     pub enum Unlabelled {
-        /// They count, with value 0: as the Extreme Classification Repository's scripts do.
+        /// They count with value 0, as in the scripts of the Extreme Classification Repository.
         Keep = "keep",
         /// They are left out of every measure.
         Skip = "skip",
@@ -17,9 +17,10 @@ crate::choice! {
 crate::params! {
     /// How predictions are measured.
     pub struct MetricParams {
-        /// Test rows without labels: keep counts them as 0, as published numbers do; skip leaves them out.
+        /// Test rows without labels: keep counts them as 0, as in published results; skip leaves them out.
         pub unlabelled: Unlabelled = Unlabelled::Keep, "unlabelled", Kind::Choice(Unlabelled::TEXTS);
-        /// For F1s and Hamming accuracy, labels that score less are not predicted; the lowest number means no floor.
+        /// For the F1 measures and Hamming accuracy, labels with a lower score are not predicted; the lowest number
+        /// means no floor.
         pub floor: f32 = f32::MIN, "floor", Kind::Number { min: f32::MIN as f64, max: f32::MAX as f64 };
     }
 }
@@ -39,9 +40,9 @@ crate::params! {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metrics {
-    /// The ranks to measure at, each from 1; order and repetition play no role. Default 1, 3, 5.
+    /// The ranks to measure at, each at least 1; order and repetition do not matter. Default 1, 3, 5.
     pub ks: Vec<u32>,
-    /// Weights for `psp`, `psndcg` and `psndcgPerRow`; without them these are not in the report.
+    /// Weights for `psp`, `psndcg` and `psndcgPerRow`; without weights, these are not in the report.
     pub propensity: Option<Propensity>,
     /// The other parameters.
     pub params: MetricParams,
@@ -54,12 +55,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Measures at these ranks, without propensities, all else by default.
+    /// Measures at these ranks, without propensities, with defaults for everything else.
     pub fn at(ks: impl Into<Vec<u32>>) -> Self {
         Self { ks: ks.into(), propensity: None, params: MetricParams::default() }
     }
 
-    /// The ks ascending, each once, after a check.
+    /// Checks the ks and returns them in ascending order, each once.
     pub(super) fn checked_ks(&self) -> Result<Vec<u32>> {
         let mut ks = self.ks.clone();
         ks.sort_unstable();

@@ -1,17 +1,18 @@
-//! The sums behind P@k and the other metrics of a report, row after row.
+//! The sums for P@k and the other metrics of a report, accumulated row by row.
 
 use super::{AtK, Metrics, Report, Unlabelled, rank};
 use crate::control::Control;
 use crate::data::{Csr, Ranked, Row};
 use crate::error::{Result, fail};
 
-/// Most per-label counters of an evaluator: 2 GiB. Beyond it the process would rather die than answer.
+/// Maximum number of per-label counters of an evaluator: 2 GiB. Beyond it, the process would abort instead of returning
+/// an error.
 const MAX_COUNTERS: usize = 1 << 29;
 
-/// So many rows are checked before a control is asked again: less than a millisecond.
+/// Number of rows that are checked between two checks of the control: less than a millisecond.
 const ROWS_A_CHECK: usize = 1024;
 
-/// What one k adds up. Counts are exact; f64 sums take rows in the order they come.
+/// The sums for one k. Counts are exact; f64 sums add rows in the order they arrive.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     /// Σ hits in the first k.
@@ -20,11 +21,11 @@ struct Sums {
     ndcg: f64,
     /// Σ recall.
     recall: f64,
-    /// Σ w over hits, of the model's lists and of the ideal ones.
+    /// Σ w over hits, for the model's lists and for the ideal ones.
     psp: [f64; 2],
-    /// Σ w/log over hits, of both.
+    /// Σ w/log over hits, for both.
     psdcg: [f64; 2],
-    /// Σ (w/log over hits) / d(min(k, |Y|)), of both.
+    /// Σ (w/log over hits) / d(min(k, |Y|)), for both.
     psndcg: [f64; 2],
     /// Σ |S|.
     predicted: u64,
@@ -59,10 +60,10 @@ struct Gains {
     weighted_dcg: f64,
 }
 
-/// The measures of a stream of rows. The formulas stand on the [module's page](super).
+/// The measures of a stream of rows. The formulas are on the [module's page](super).
 ///
-/// Rows may be split among evaluators and [merged](Evaluator::merge). The same rows in the same split, merged in the
-/// same order, give the same bits; another split may differ in the last digit of the real-valued sums.
+/// Rows may be split among evaluators, which are then [merged](Evaluator::merge). The same rows in the same split,
+/// merged in the same order, give the same bits; another split may differ in the last digit of the real-valued sums.
 ///
 /// ```
 /// use aquila::metrics::{Evaluator, Metrics};
@@ -82,16 +83,17 @@ pub struct Evaluator {
     sums: Vec<Sums>,
     /// Σ |Y|.
     truth: u64,
-    /// For each label how many rows have it.
+    /// For each label, the number of rows that have it.
     label_truth: Vec<u32>,
-    /// For each label and each step of ks (ranks above the k before, up to this one): how often predicted there, and
-    /// how often rightly. Running sums over the steps give the counts at each k, so a ranked label costs one step.
+    /// For each label and each step of ks (ranks above the previous k, up to this one): how often it is predicted
+    /// there, and how often correctly. Running sums over the steps give the counts at each k, so a ranked label costs
+    /// one step.
     label_steps: Vec<[u32; 2]>,
-    /// `discounts[l]` is 1/log₂(l + 2), rank l counted from 0; grows as ranks are met.
+    /// `discounts[l]` is 1/log₂(l + 2), where rank l is counted from 0; extended as needed.
     discounts: Vec<f64>,
     /// `ideal[n]` is d(n).
     ideal: Vec<f64>,
-    // Scratch of one row.
+    // Scratch memory for one row.
     y: Vec<u32>,
     sorted: Vec<u32>,
     weights: Vec<f64>,
@@ -137,7 +139,7 @@ impl Evaluator {
     }
 
     /// Adds one row: its ranked labels, best first, their scores if known, and the true labels. Only the first
-    /// `max(ks)` of the list count, but all must be labels. After an error the evaluator is as it was before.
+    /// `max(ks)` entries of the list count, but all must be labels. After an error the evaluator is unchanged.
     pub fn add(&mut self, ranked: &[u32], scores: Option<&[f32]>, truth: Row<'_>) -> Result<()> {
         self.check_room(1)?;
         let set = self.check(ranked, scores, truth)?;
@@ -145,8 +147,8 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Adds ranked predictions of all rows of the truth (rows × labels; stored entries that are not zero). After an
-    /// error, or when cancelled, the evaluator is as it was before: all rows are checked before the first one counts.
+    /// Adds ranked predictions for all rows of the truth (rows × labels; stored entries that are not zero). After an
+    /// error, or when cancelled, the evaluator is unchanged: all rows are checked before the first one is counted.
     ///
     /// Needs `predictions.indptr.len() == truth.rows() + 1`; scores may be empty when no floor is set.
     pub fn add_all(&mut self, predictions: &Ranked, truth: &Csr, control: &Control) -> Result<()> {
@@ -191,12 +193,12 @@ impl Evaluator {
         Ok(())
     }
 
-    /// Bytes of its counters.
+    /// Bytes used by its counters.
     pub fn bytes(&self) -> u64 {
         (size_of_val(&self.label_truth[..]) + size_of_val(&self.label_steps[..])) as u64
     }
 
-    /// Whether so many rows more can be counted.
+    /// Checks that this many more rows can be counted.
     fn check_room(&self, rows: usize) -> Result<()> {
         if self.rows + rows as u64 > u64::from(u32::MAX) {
             fail!(Unsupported, "an evaluator takes at most {} rows: report and start another", u32::MAX);
@@ -204,7 +206,7 @@ impl Evaluator {
         Ok(())
     }
 
-    /// The most labels of a list that are looked at.
+    /// The maximum number of labels of a list that are used.
     fn depth(&self) -> usize {
         self.ks[self.ks.len() - 1] as usize
     }
@@ -223,7 +225,7 @@ impl Evaluator {
         self.check_scores(ranked.len(), scores)
     }
 
-    /// Counts one row that was checked.
+    /// Counts one row that has been checked.
     fn count(&mut self, ranked: &[u32], set: usize, truth: Row<'_>) {
         let max_k = self.depth();
         let ranked = &ranked[..ranked.len().min(max_k)];
@@ -259,7 +261,7 @@ impl Evaluator {
     }
 
     fn check_ranked(&mut self, ranked: &[u32]) -> Result<()> {
-        // A label twice in a list would be a hit twice and could lift precision above what can be.
+        // A label that occurs twice in a list would count as two hits and could raise precision above its maximum.
         self.sorted.clear();
         self.sorted.extend_from_slice(ranked);
         self.sorted.sort_unstable();
@@ -290,7 +292,7 @@ impl Evaluator {
                 scores[r]
             );
         }
-        // The lowest float stands for "no floor", and then −∞ (a label without training rows) is predicted too.
+        // The lowest float means "no floor"; then −∞ (a label without training rows) is also predicted.
         Ok(if floor > f32::MIN { scores.partition_point(|s| *s >= floor) } else { n })
     }
 
@@ -302,7 +304,7 @@ impl Evaluator {
         }
     }
 
-    /// Adds what the model's list reaches at each k; its first `set` labels reach the floor.
+    /// Adds the gains of the model's list at each k; its first `set` labels reach the floor.
     fn add_gains(&mut self, ranked: &[u32], set: usize) {
         let labelled = self.y.len();
         let steps = self.ks.len();
@@ -344,7 +346,7 @@ impl Evaluator {
         }
     }
 
-    /// Adds what the ideal list, the row's labels by falling weight, reaches at each k.
+    /// Adds the gains of the ideal list, the row's labels by descending weight, at each k.
     fn add_ideal(&mut self) {
         let Some(p) = &self.metrics.propensity else { return };
         if self.y.is_empty() {
@@ -367,7 +369,7 @@ impl Evaluator {
         }
     }
 
-    /// Adds all rows of another evaluator, which must measure the same over the same labels.
+    /// Adds all rows of another evaluator, which must have the same measures and labels.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         if self.labels != other.labels {
             fail!(ShapeMismatch, "cannot merge measures over {} and {} labels", self.labels, other.labels);
@@ -443,12 +445,12 @@ impl Evaluator {
     }
 }
 
-/// 0/0 is 0: a measure of nothing.
+/// Returns 0 for 0/0: a measure of nothing.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Measures ranked predictions of all rows against the truth (rows × labels; stored entries that are not zero).
+/// Measures ranked predictions for all rows against the truth (rows × labels; stored entries that are not zero).
 ///
 /// Needs `predictions.indptr.len() == truth.rows() + 1`; scores may be empty when no floor is set.
 pub fn evaluate(predictions: &Ranked, truth: &Csr, metrics: &Metrics) -> Result<Report> {

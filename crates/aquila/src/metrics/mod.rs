@@ -1,13 +1,14 @@
 //! Measures of ranked predictions.
 //!
-//! [`evaluate`] takes whole matrices; an [`Evaluator`] takes row after row and may be merged with others, so a test
-//! set never has to stand in memory. All values are fractions from 0 to 1, a map from k to value for each measure.
+//! [`evaluate`] takes whole matrices; an [`Evaluator`] takes one row after another and may be merged with others, so a
+//! test set never has to be in memory. All values are fractions from 0 to 1, with a map from k to value for each
+//! measure.
 //!
 //! # Formulas
-//! Source: the "Performance Metrics" section of the Extreme Classification Repository and the Matlab scripts it
-//! points to, which settle what the formulas leave open. Row `i` has the labels `Y` and the ranked list `r₁, r₂, …`;
-//! `hit(l)` is 1 where `r_l ∈ Y` and else 0; `w = 1/p` is a label's inverse propensity (see [`Propensity`]);
-//! `d(n) = Σ_{l ≤ n} 1/log(l+1)` (the log's base cancels). Means run over rows.
+//! Source: the "Performance Metrics" section of the Extreme Classification Repository and the Matlab scripts it links
+//! to, which settle the details that the formulas leave open. Row `i` has the labels `Y` and the ranked list
+//! `r₁, r₂, …`; `hit(l)` is 1 where `r_l ∈ Y` and 0 otherwise; `w = 1/p` is a label's inverse propensity (see
+//! [`Propensity`]); `d(n) = Σ_{l ≤ n} 1/log(l+1)` (the log's base cancels). Means are over rows.
 //!
 //! | name | value |
 //! |---|---|
@@ -23,22 +24,23 @@
 //! | `hammingAccuracy` | `1 − Σ_rows \|S Δ Y\| / (rows · labels)` |
 //!
 //! `S` is the predicted set: the first k labels of the row's list, or fewer where the list is shorter, and of these
-//! only the ones that score at least [`MetricParams::floor`]. The floor touches the last four measures alone. A k that
-//! no list reaches (say, the number of labels) with a floor is thresholding as multi-label papers do it.
+//! only the ones that score at least [`MetricParams::floor`]. The floor affects only the last four measures. A floor
+//! with a k that no list reaches (for example, the number of labels) gives the thresholding of multi-label papers.
 //!
 //! # What the formulas leave open
-//! - **Truth**: a stored entry that is not zero is a label; its value plays no role. Explicit zeros are no labels.
-//! - **Short lists**: ranks without a label are misses; `precision` still divides by k. So a k above the number of
-//!   labels is fine, and precision can then not reach 1.
-//! - **The ideal list** of a row holds its labels by falling weight. Labels never seen in training have count 0, so
-//!   the largest weight, and they do stand in it.
-//! - **Rows without labels** count 0 ([`Unlabelled::Keep`], as the scripts do) or are left out everywhere
-//!   ([`Unlabelled::Skip`]). The report names the policy and both numbers of rows.
-//! - **Ties** are settled before we see the list: [`rank`] and our models put the lower label id first.
-//! - **0 / 0 is 0**, so an evaluation of no rows is all zeros with `rows` 0.
+//! - **Truth**: a stored entry that is not zero is a label; its value does not matter. Explicit zeros are not labels.
+//! - **Short lists**: missing ranks are misses; `precision` still divides by k. A k above the number of labels is
+//!   therefore allowed, but precision can then not reach 1.
+//! - **The ideal list** of a row holds its labels by descending weight. Labels never seen in training have count 0 and
+//!   thus the largest weight, and they are included.
+//! - **Rows without labels** count 0 ([`Unlabelled::Keep`], as in the scripts) or are left out of every measure
+//!   ([`Unlabelled::Skip`]). The report contains the policy and both numbers of rows.
+//! - **Ties** are resolved before evaluation: [`rank`] and our models put the lower label id first.
+//! - **0 / 0 is 0**, so an evaluation of no rows gives all zeros with `rows` 0.
 //!
 //! # Where others differ
-//! Same predictions, other numbers: by several points, more than most methods differ.
+//! The same predictions give different numbers elsewhere: the differences are several points, more than most methods
+//! differ.
 //!
 //! | measure | who | how |
 //! |---|---|---|
@@ -55,8 +57,8 @@
 //!
 //! # Cost
 //! A row of n labels costs O(k log n + n log n), the second term only with propensities. An evaluator holds
-//! `4 · labels · (1 + 2·|ks|)` bytes of counters for `macroF1`.
-//! 500 000 rows of 10 predictions over 670 000 labels, propensities included, take 0.2 s on one core.
+//! `4 · labels · (1 + 2·|ks|)` bytes of counters for `macroF1`. 500 000 rows of 10 predictions over 670 000 labels,
+//! including propensities, take 0.2 s on one core.
 
 mod config;
 mod evaluator;

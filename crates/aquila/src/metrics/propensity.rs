@@ -1,4 +1,4 @@
-//! How likely a true label was noted down at all, and the weight that makes up for it.
+//! The probability that a true label was recorded (its propensity), and the weight that compensates for it.
 
 use crate::data::Csr;
 use crate::error::{Result, fail};
@@ -15,8 +15,8 @@ crate::params! {
     }
 }
 
-/// What names of public data sets contain, and the constants A and B under which numbers on them are published. The
-/// first that fits counts.
+/// Substrings of the names of public data sets, and the constants A and B with which results on them are published. The
+/// first match is used.
 const PUBLISHED: [(&[&str], [f64; 2]); 4] = [
     (&["amazoncat", "wiki10", "wikiseealso"], [0.55, 1.5]),
     (&["amazon"], [0.6, 2.6]),
@@ -25,9 +25,9 @@ const PUBLISHED: [(&[&str], [f64; 2]); 4] = [
 ];
 
 impl PropensityParams {
-    /// The constants under which numbers on this data set are published, by what its name contains. Case, blanks,
-    /// dashes and underscores play no role. A name that fits nothing is refused: silently taken constants would make
-    /// numbers that compare with nobody's.
+    /// The constants with which results on this data set are published, selected by substrings of its name. Case,
+    /// blanks, dashes and underscores do not matter. A name without a match is refused: with silently assumed
+    /// constants, results would not be comparable with any others.
     ///
     /// | the name contains | A | B |
     /// |---|---|---|
@@ -36,10 +36,10 @@ impl PropensityParams {
     /// | else Wiki | 0.5 | 0.4 |
     /// | else Bibtex, Delicious, EURLex, Mediamill, RCV1 | 0.55 | 1.5 |
     ///
-    /// Amazon and Wikipedia have theirs on the Extreme Classification Repository's page; pyxclib names Amazon-670K,
-    /// Amazon-3M and Wikipedia-500K, so that AmazonCat-13K and Wiki10-31K are as all others. The sets of titles and
-    /// those with label features (LF) follow the configurations of DeepXML, by pyxclib's authors; those have WikiSeeAlso
-    /// as all others too.
+    /// Amazon and Wikipedia have their own constants on the Extreme Classification Repository's page. pyxclib names
+    /// Amazon-670K, Amazon-3M and Wikipedia-500K, so AmazonCat-13K and Wiki10-31K use the constants of all others. Data
+    /// sets of titles and those with label features (LF) follow the configurations of DeepXML, by pyxclib's authors, in
+    /// which WikiSeeAlso also uses the constants of all others.
     pub fn for_dataset(name: &str) -> Result<Self> {
         let plain: String =
             name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
@@ -59,12 +59,12 @@ impl PropensityParams {
 
 /// The inverse propensity `1/p` of every label, the weight of a hit in the propensity-scored measures.
 ///
-/// `1/p_l = 1 + C·(N_l + B)^−A` with `C = (ln N − 1)·(B + 1)^A`, where `N` counts the training rows and `N_l` those
-/// that have label l (Jain, Prabhu, Varma: "Extreme Multi-label Loss Functions…", KDD 2016). A label that training
-/// never saw has `N_l = 0` and the largest weight. For the constants see [`PropensityParams::for_dataset`].
+/// `1/p_l = 1 + C·(N_l + B)^−A` with `C = (ln N − 1)·(B + 1)^A`, where `N` is the number of training rows and `N_l` the
+/// number of those with label l (Jain, Prabhu, Varma: "Extreme Multi-label Loss Functions…", KDD 2016). A label not
+/// seen in training has `N_l = 0` and the largest weight. For the constants see [`PropensityParams::for_dataset`].
 #[derive(Debug, Clone)]
 pub struct Propensity {
-    // Shared, since every evaluator that works on a part of the rows holds it.
+    // Shared, because every evaluator of a part of the rows holds it.
     weights: Arc<[f32]>,
 }
 
@@ -75,7 +75,7 @@ impl PartialEq for Propensity {
 }
 
 impl Propensity {
-    /// Takes one weight, `1/p`, for each label.
+    /// Takes one weight, `1/p`, per label.
     pub fn new(weights: Vec<f32>) -> Result<Self> {
         if let Some(l) = weights.iter().position(|w| !w.is_finite()) {
             fail!(NotFinite, "the propensity weight of label {l} is {}: it must be finite", weights[l]);
@@ -90,8 +90,8 @@ impl Propensity {
         Ok(Self { weights: weights.into() })
     }
 
-    /// The weights from the labels of the training rows (rows × labels, with the *full* number of labels). Stored
-    /// zeros are no labels.
+    /// Computes the weights from the labels of the training rows (rows × labels, with the *full* number of labels).
+    /// Stored zeros are not labels.
     pub fn from_counts(train_y: &Csr, a: f64, b: f64) -> Result<Self> {
         let mut counts = vec![0u32; train_y.cols()];
         for (&l, _) in train_y.indices().iter().zip(train_y.values()).filter(|(_, v)| **v != 0.0) {
@@ -100,7 +100,7 @@ impl Propensity {
         Self::from_label_counts(train_y.rows() as u64, &counts, a, b)
     }
 
-    /// The weights from the number of training rows and, for each label, how many of them have it.
+    /// Computes the weights from the number of training rows and the number of rows with each label.
     pub fn from_label_counts(rows: u64, counts: &[u32], a: f64, b: f64) -> Result<Self> {
         if !(0.0..=100.0).contains(&a) {
             fail!(InvalidArgument, "Expected a number from 0 to 100 for propensity.a but received {a}");
@@ -108,7 +108,7 @@ impl Propensity {
         if !(1e-9..=1e9).contains(&b) {
             fail!(InvalidArgument, "Expected a number from 1e-9 to 1e9 for propensity.b but received {b}");
         }
-        // Below e rows ln N − 1 is negative and rare labels would weigh less than common ones.
+        // With fewer than e rows, ln N − 1 is negative, and rare labels would weigh less than common ones.
         if rows < 3 {
             fail!(
                 InvalidArgument,

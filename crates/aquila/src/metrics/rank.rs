@@ -1,11 +1,11 @@
-//! Rankings out of score matrices.
+//! Rankings from score matrices.
 
 use crate::data::{Csr, Ranked};
 use crate::error::{Result, fail};
 
-/// Ranks the stored entries of each row of scores (rows × labels): the best score first, ties by label id.
+/// Ranks the stored entries of each row of scores (rows × labels): best score first, ties by label id.
 ///
-/// A stored zero is a prediction like any other, since log scores end at 0. Cost O(n log n) a row.
+/// A stored zero is a prediction like any other, because log scores end at 0. Cost O(n log n) per row.
 pub fn rank(scores: &Csr) -> Ranked {
     let mut ranked = Ranked {
         indptr: scores.indptr().to_vec(),
@@ -16,7 +16,8 @@ pub fn rank(scores: &Csr) -> Ranked {
     for row in scores.iter_rows() {
         order.clear();
         order.extend(row.iter());
-        // A Csr holds finite values only, so any two compare; the stable sort keeps ties by label id, also 0 and −0.
+        // A Csr holds only finite values, so any two are comparable; the stable sort keeps ties in label order,
+        // including 0 and −0.
         order.sort_by(|a, b| b.1.partial_cmp(&a.1).unwrap_or(std::cmp::Ordering::Equal));
         ranked.labels.extend(order.iter().map(|e| e.0));
         ranked.scores.extend(order.iter().map(|e| e.1));
@@ -26,8 +27,8 @@ pub fn rank(scores: &Csr) -> Ranked {
 
 /// The same lists without the pairs stored in `pairs` (rows × labels, values ignored).
 ///
-/// The "LF" data sets list test pairs of a document with itself as a label; published numbers leave them out of the
-/// predictions before scoring, and the labels behind them move up.
+/// The "LF" data sets contain test pairs of a document with itself as a label; published results remove them from the
+/// predictions before scoring, and the following labels move up.
 pub fn leave_out(ranked: &Ranked, pairs: &Csr) -> Result<Ranked> {
     check(ranked)?;
     if ranked.rows() != pairs.rows() {
@@ -52,7 +53,7 @@ pub fn leave_out(ranked: &Ranked, pairs: &Csr) -> Result<Ranked> {
     Ok(kept)
 }
 
-/// Checks that the three arrays fit together: they are open to everyone. Scores may be missing altogether.
+/// Checks that the three arrays are consistent, because they are public. Scores may be missing.
 pub(super) fn check(ranked: &Ranked) -> Result<()> {
     let Ranked { indptr, labels, scores } = ranked;
     if !scores.is_empty() && scores.len() != labels.len() {

@@ -1,4 +1,4 @@
-//! What comes out.
+//! The result of an evaluation.
 
 use super::Unlabelled;
 use serde_json::{Map, Value, json};
@@ -7,40 +7,40 @@ use std::collections::BTreeMap;
 /// A measure at each k, from 0 to 1.
 pub type AtK = BTreeMap<u32, f64>;
 
-/// The measures of an evaluation. The formulas stand on the [module's page](super).
+/// The measures of an evaluation. The formulas are on the [module's page](super).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// Rows that count.
+    /// Number of rows that count.
     pub rows: u64,
-    /// Rows without labels: part of `rows` when they are kept, beside them when they are skipped.
+    /// Number of rows without labels: included in `rows` when they are kept, not included when they are skipped.
     pub unlabelled_rows: u64,
-    /// What was done with those.
+    /// How rows without labels were treated.
     pub unlabelled: Unlabelled,
-    /// Share of the first k that are right.
+    /// Share of the first k labels that are correct.
     pub precision: AtK,
     /// Discounted gain over the best possible.
     pub ndcg: AtK,
-    /// Share of the row's labels found.
+    /// Share of the row's labels that were found.
     pub recall: AtK,
     /// Propensity-scored precision, a ratio of sums; only with propensities.
     pub psp: Option<AtK>,
-    /// Propensity-scored nDCG as the repository's page has it; only with propensities.
+    /// Propensity-scored nDCG as defined on the repository's page; only with propensities.
     pub psndcg: Option<AtK>,
-    /// Propensity-scored nDCG as pyxclib and napkinXC have it; only with propensities.
+    /// Propensity-scored nDCG as defined by pyxclib and napkinXC; only with propensities.
     pub psndcg_per_row: Option<AtK>,
     /// F1 over all decisions.
     pub micro_f1: AtK,
-    /// Mean over labels of their F1.
+    /// Mean of the labels' F1.
     pub macro_f1: AtK,
-    /// Mean over rows of their F1.
+    /// Mean of the rows' F1.
     pub example_f1: AtK,
-    /// Share of all decisions, rows × labels, that are right.
+    /// Share of all decisions, rows × labels, that are correct.
     pub hamming_accuracy: AtK,
 }
 
 impl Report {
     /// The report as JSON: `rows`, `unlabelledRows`, `unlabelled`, then each measure as `{"1": …, "3": …}`.
-    /// Propensity-scored measures have no key where no propensities were given.
+    /// Propensity-scored measures are missing if no propensities were given.
     pub fn to_json(&self) -> Value {
         let mut out = Map::new();
         out.insert("rows".into(), json!(self.rows));

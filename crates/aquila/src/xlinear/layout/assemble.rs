@@ -1,11 +1,11 @@
 //! From trained blocks to the weight area.
 //!
-//! Trained blocks hold their features in ascending order, so a range of features is a slice of every block. A *wave* of
-//! ranges is made at a time: first each thread walks some of the blocks and deals what they have in the wave out to the
-//! ranges, then each range is transposed by counting and encoded feature by feature by one thread. A range is small
-//! enough that counting stays in the near caches, a wave large enough that the visits to all blocks are worth their
-//! cache misses. Ranges follow each other in the area whatever thread made them. A wave is appended to
-//! the area while the next one is made, so that beside the area at most two are in memory.
+//! Trained blocks hold their features in ascending order, so a range of features is a slice of every block. Ranges are
+//! built in *waves*: first each thread goes through some of the blocks and distributes their pieces in the wave to the
+//! ranges; then one thread per range transposes it by counting and encodes it feature by feature. A range is small
+//! enough that counting stays in the near caches; a wave is large enough that visiting all blocks is worth the cache
+//! misses. The order of ranges in the area does not depend on the threads. A wave is appended to the area while the
+//! next one is built, so besides the area at most two waves are in memory.
 //!
 //! Cost: three passes over the pieces and their weights; cancelled between ranges.
 
@@ -18,9 +18,9 @@ use crate::tree::LabelTree;
 use crate::xlinear::{Block, LANES};
 use rayon::prelude::*;
 
-/// The laid-out weights, beside the area itself.
+/// The laid-out weights, without the area itself.
 pub(crate) struct Laid {
-    /// Each bucket's place in the area.
+    /// The position of each bucket in the area.
     pub directory: Vec<u64>,
     /// Number of weights.
     pub weights: u64,
@@ -28,45 +28,45 @@ pub(crate) struct Laid {
     pub bias: Vec<Vec<f32>>,
 }
 
-/// Pieces that a range should have: enough to spread the cost of encoding, few enough to stay in the near caches.
+/// Number of pieces per range: enough to spread the cost of encoding, few enough to stay in the near caches.
 const PIECES_OF_RANGE: usize = 200_000;
 
-/// Pieces of a wave for each block: a wave visits every block, at the price of a few cache misses each, so the cost of
-/// the visits stays in proportion to the pieces however many blocks there are.
+/// Number of pieces of a wave per block: a wave visits every block at the cost of a few cache misses, so the cost of
+/// the visits stays proportional to the pieces for any number of blocks.
 const PIECES_OF_VISIT: usize = 64;
 
-/// Ranges of a wave for each thread, at least: more spread the work better and hold more bytes.
+/// Minimum number of ranges of a wave per thread: more ranges balance the work better and hold more bytes.
 const RANGES_OF_THREAD: usize = 6;
 
-/// Parts that the blocks are walked in, for each thread.
+/// Number of parts per thread into which the blocks are divided.
 const PARTS_OF_THREAD: usize = 4;
 
-/// A sorted trained block with the cursor of the pass over the waves.
+/// A sorted trained block with its cursor, which moves from wave to wave.
 struct Source {
     block: Block,
-    /// The next feature row, and the first code of it.
+    /// The next feature row, and its first code.
     row: usize,
     code: usize,
 }
 
-/// What some blocks have in a range, block after block.
+/// The pieces of some blocks in a range, block by block.
 #[derive(Default)]
 struct Dealt {
-    /// Each with its feature.
+    /// Each piece with its feature.
     pieces: Vec<(u32, Piece)>,
     codes: Vec<u8>,
 }
 
-/// What all blocks have in a range, feature after feature.
+/// The pieces of all blocks in a range, feature by feature.
 #[derive(Default)]
 struct Transposed {
-    /// Where each feature's pieces and codes end.
+    /// The end of each feature's pieces and of its codes.
     ends: Vec<(u32, u32)>,
     pieces: Vec<Piece>,
     codes: Vec<u8>,
 }
 
-/// An encoded range, and where each of its buckets begins.
+/// An encoded range, and the start of each of its buckets.
 struct Range {
     bytes: Vec<u8>,
     buckets: Vec<u32>,
@@ -107,7 +107,7 @@ pub(crate) fn lay_out(
     let append = |made: Vec<Range>, left: usize, image: &mut Vec<u8>, directory: &mut Vec<u64>| {
         let bytes: usize = made.iter().map(|range| range.bytes.len()).sum();
         if image.capacity() - image.len() < bytes {
-            // The ranges that are left will need as much each.
+            // The remaining ranges will need about as much each.
             let all = bytes + bytes / made.len() * left;
             image.reserve_exact(all + all / 32);
             prefer_large(image.spare_capacity_mut());
@@ -143,13 +143,13 @@ pub(crate) fn lay_out(
             parts = if last { Vec::new() } else { transpose(by_range, count) };
             Ok(made)
         };
-        // One thread appends a wave while others make the next.
+        // One thread appends a wave while others build the next.
         let before = std::mem::take(&mut made);
         let left = ranges + rest.len() - 1;
         let (encoded, ()) = rayon::join(encoded, || append(before, left, image, &mut directory));
         made = encoded?;
     }
-    // What is left to append needs none of these gigabytes of small pieces.
+    // The remaining append does not need these gigabytes of small pieces.
     sources.into_par_iter().for_each(drop);
     append(made, 0, image, &mut directory);
     image.resize(image.len() + PAD, 0);
@@ -157,7 +157,7 @@ pub(crate) fn lay_out(
     Ok(Laid { directory, weights, bias })
 }
 
-/// Each parent's first chunk, layer by layer, with the number of chunks at the end.
+/// Each parent's first chunk, layer by layer, and at the end the number of chunks.
 pub(crate) fn first_chunks(shape: &Shape, tree: &LabelTree) -> Vec<Vec<u32>> {
     let of = |(layer, shape): (&crate::tree::TreeLayer, &LayerShape)| {
         let mut first = Vec::with_capacity(layer.parents() + 1);
@@ -172,7 +172,7 @@ pub(crate) fn first_chunks(shape: &Shape, tree: &LabelTree) -> Vec<Vec<u32>> {
     tree.layers().iter().zip(&shape.layers).map(of).collect()
 }
 
-/// Sorts the blocks, finds their places and copies their biases.
+/// Sorts the blocks, determines their positions and copies their biases.
 fn place(
     shape: &Shape,
     tree: &LabelTree,
@@ -246,7 +246,8 @@ fn check_blocks(sources: &[Source], features: usize, width: usize) -> Result<()>
     })
 }
 
-/// Bounds of feature ranges with about equally many pieces: whole buckets, found in a histogram of the pieces.
+/// Bounds of feature ranges with about the same number of pieces: whole buckets, computed from a histogram of the
+/// pieces.
 fn bounds(sources: &[Source], features: usize, ranges: usize) -> Vec<usize> {
     let buckets = features.div_ceil(BUCKET);
     let count = |part: &[Source]| {
@@ -273,8 +274,8 @@ fn bounds(sources: &[Source], features: usize, ranges: usize) -> Vec<usize> {
     bounds
 }
 
-/// Moves every block's cursor over the wave; what is passed over is dealt out to the ranges, part after part. The parts
-/// are those of the wave before, whose memory is used again.
+/// Moves every block's cursor over the wave and distributes the pieces it passes to the ranges, part by part. The
+/// memory of the previous wave's parts is reused.
 fn deal(
     sources: &mut [Source],
     wave: &[usize],
@@ -313,7 +314,7 @@ fn deal(
     sources.par_chunks_mut(part).enumerate().zip(parts).for_each(deal);
 }
 
-/// Lists of `n` items each as `n` lists: by part or by range.
+/// Converts lists of `n` items each into `n` lists: by part or by range.
 fn transpose<T>(lists: Vec<Vec<T>>, n: usize) -> Vec<Vec<T>> {
     let mut out: Vec<Vec<T>> = (0..n).map(|_| Vec::with_capacity(lists.len())).collect();
     for list in lists {
@@ -323,7 +324,7 @@ fn transpose<T>(lists: Vec<Vec<T>>, n: usize) -> Vec<Vec<T>> {
 }
 
 impl Transposed {
-    /// Transposes what was dealt to the features `range`: counts pieces and weights of each, then gives each its place.
+    /// Transposes the pieces of the features `range`: counts the pieces and weights of each feature, then places them.
     fn fill(&mut self, dealt: &[Dealt], range: std::ops::Range<usize>, width: usize) {
         let Self { ends: at, pieces, codes } = self;
         at.clear();
@@ -358,7 +359,7 @@ impl Transposed {
                 code += len;
             }
         }
-        // Each feature's end is now the next one's begin.
+        // The end of each feature has become the start of the next.
         at.truncate(range.len());
     }
 }
@@ -424,7 +425,7 @@ fn encode(
         }
         out.extend_from_slice(&large);
     }
-    // What the next range aligns stays so.
+    // The alignment within the next range is preserved.
     out.resize(out.len().next_multiple_of(LINE), 0);
     Ok(Range { bytes: out, buckets: directory })
 }

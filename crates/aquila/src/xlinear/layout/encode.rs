@@ -1,8 +1,8 @@
-//! One feature's block: its weights of all layers, each section in its smallest form.
+//! The block of one feature: its weights of all layers, each section in its smallest form.
 
 use super::{FORM_FULL, FORM_PAGES, HEAD_FULL, HEAD_MASKS, LINE, LayerShape, PAGE, Shape, group_shift};
 
-/// Where a trained block's columns stand.
+/// The position of a trained block's columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub layer: u32,
@@ -13,41 +13,41 @@ pub(super) struct Place {
     pub head: u32,
 }
 
-/// What a feature has in one trained block: the block's place and the lanes with a weight.
+/// The entry of a feature in one trained block: the block's place and the lanes with a weight.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Piece {
     pub place: u32,
     pub mask: u16,
 }
 
-/// Lists longer than this give way to a bitmap of up to a few times their size: a query walks every row
-/// of a list but looks up only its beam in a bitmap.
+/// Lists longer than this are replaced by a bitmap of up to a few times their size: a query walks every row of a list,
+/// but looks up only its beam in a bitmap.
 const LONG_LIST: usize = 40;
 
-/// Encodes feature after feature; holds the scratch memory for it.
+/// Encodes one feature after another; holds the scratch memory.
 pub(super) struct Encoder<'a> {
     shape: &'a Shape,
     places: &'a [Place],
-    /// For each layer whether at least half of its columns have a weight of the average feature.
+    /// For each layer, whether the average feature has a weight in at least half of its columns.
     dense: &'a [bool],
-    /// Bytes of a weight.
+    /// Bytes per weight.
     width: usize,
-    /// Whether the last block should begin at a cache line.
+    /// Whether the last block should start at a cache line.
     pub aligned: bool,
-    /// For each row of the section at hand its chunk, and the pieces before it.
+    /// For each row of the current section, its chunk, and the number of pieces before it.
     chunks: Vec<u32>,
     pieces: Vec<u32>,
-    /// Weights before each row and, at the end, in all.
+    /// Number of weights before each row and, at the end, the total.
     first: Vec<u32>,
 }
 
 /// Rows of a section, or of one page of it.
 struct Span<'s> {
     pieces: &'s [Piece],
-    /// Their weights' codes.
+    /// The codes of their weights.
     codes: &'s [u8],
     rows: std::ops::Range<usize>,
-    /// The first chunk that counts and how many do.
+    /// The first chunk of the range and the number of chunks.
     origin: u32,
     chunks: usize,
     words: usize,
@@ -67,8 +67,8 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Appends the block of a feature with these pieces, which ascend by layer, chunk and word. After that
-    /// [`Self::aligned`] says whether sections were aligned to cache lines, given that `out` begins at one.
+    /// Appends the block of a feature with these pieces, which are sorted by layer, chunk and word. Afterwards
+    /// [`Self::aligned`] tells whether sections were aligned to cache lines, assuming that `out` starts at one.
     pub fn block(&mut self, pieces: &[Piece], codes: &[u8], out: &mut Vec<u8>) {
         self.aligned = false;
         let heads = self.shape.head_layers();
@@ -148,7 +148,7 @@ impl<'a> Encoder<'a> {
         if shape.chunks <= PAGE {
             return self.span(&whole, out);
         }
-        // More chunks than a bitmap should have: one list, or pages with the best form each.
+        // More chunks than a bitmap should have: use one list, or pages that each have their best form.
         let begin = out.len();
         let begin_list = begin;
         if whole.rows.len() <= 4 * LONG_LIST {
@@ -165,21 +165,21 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Whether a section should have a code for every column: where at least half of them have one, in the section
-    /// or in the layer as a whole, and none of these is the one that says "none".
+    /// Whether a section should have a code for every column: where at least half of the columns have a weight, in the
+    /// section or in the layer as a whole, and no weight has the code that means "none".
     fn is_full(&self, layer: usize, codes: &[u8]) -> bool {
         let accumulators = self.shape.layers[layer].chunks * self.shape.layers[layer].stride();
         (self.dense[layer] || 2 * codes.len() >= accumulators * self.width) && self.none_is_zero(codes)
     }
 
-    /// Whether no code is the one that says "none" where every column has one.
+    /// Whether no weight has the code that means "none" where every column has a code.
     fn none_is_zero(&self, codes: &[u8]) -> bool {
         codes.chunks_exact(self.width).all(|code| code.iter().any(|byte| *byte != 0))
     }
 
     fn full(&mut self, shape: &LayerShape, pieces: &[Piece], codes: &[u8], out: &mut Vec<u8>) {
         let bytes = shape.chunks * shape.stride() * self.width;
-        // Large blocks alone stand where it is known beforehand.
+        // Only the position of large blocks is known in advance.
         let aligned = bytes > usize::from(u8::MAX);
         self.aligned |= aligned;
         let pad = if aligned { (out.len() + 2).next_multiple_of(LINE) - out.len() - 2 } else { 0 };

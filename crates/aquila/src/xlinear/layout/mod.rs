@@ -1,29 +1,30 @@
-//! The feature-major layout: where every weight of a model stands.
+//! The feature-major layout: where every weight of a model is stored.
 //!
-//! A query has about a hundred features and meets about ten parents a layer. Layouts that keep the weights
-//! of a parent together (all peers' do) pay a cache miss for every pair of the two; here a feature's
-//! weights of **all** layers stand in one block, so a query costs about one miss a feature, and a feature's
-//! id is stored once instead of once a parent. The bytes in memory are the bytes of the file.
+//! A query has about a hundred features and visits about ten parents per layer. Layouts that keep the weights of a
+//! parent together (as PECOS, omikuji and napkinXC do) have a cache miss for every pair of the two. Here a feature's
+//! weights of **all** layers are in one block, so a query costs about one miss per feature, and a feature's id is
+//! stored once instead of once per parent. The bytes in memory are the bytes of the file.
 //!
 //! ## Chunks
-//! A layer's columns are cut into *chunks*: the children of one parent, at most `16 · words` at a time, where `words`
-//! is the least number, up to 8 ([`CHUNK`] columns), that makes 15 parents in 16 one chunk; the wider ones are
+//! A layer's columns are divided into *chunks*: the children of one parent, at most `16 · words` at a time. `words` is
+//! the smallest number, up to 8 ([`CHUNK`] columns), for which 15 of 16 parents have one chunk; wider parents have
 //! several, which share the parent's score. A query's accumulators of a chunk are `16 · words` floats.
 //!
 //! ## Places
 //! All integers are little-endian and unaligned.
 //!
-//! * Directory: the place of each *bucket* of 16 features in the weight area, u32, or u64 in areas past 4 GiB.
-//! * Bucket: 16 size bytes, then the blocks one after the other, so a block's place is 16 plus the sizes
-//!   before it. Size 0: the feature has no weights. Size 4: not a block but the u32 distance from the
-//!   bucket's begin to a large block behind the others (a block of four bytes is padded to five).
+//! * Directory: the position of each *bucket* of 16 features in the weight area, u32, or u64 in areas past 4 GiB.
+//! * Bucket: 16 size bytes, then the blocks one after the other, so a block's position is 16 plus the sizes before it.
+//! Size 0: the feature has no weights. Size 4: instead of a block, the u32 distance from the start of the bucket to a
+//! large block after the others (a block of four bytes is padded to five).
 //! * The area ends with [`PAD`] zero bytes: vector loads may read past a block's end.
 //!
 //! ## A block
-//! If the model has a *head* (all top layers whose columns together, each layer padded to 16, are at most
-//! [`HEAD`]), the head section comes first; then one section for each layer below.
+//! If the model has a *head* (all top layers whose columns together, each layer padded to 16, are at most [`HEAD`]),
+//! the head section comes first, followed by one section for each layer below.
 //!
 //! * Head: one byte `n`. Up to 253: `n` column bytes, then `n` weights. 254: full, as below. 255: a u16 mask for every
+//! 16 columns of the head, then the weights of the set bits.
 //!   16 columns of the head, then the weights of the set bits.
 //! * Section: one byte `form`, then:
 //!
@@ -37,41 +38,41 @@
 //! | 13 | pages | |
 //! | 14 | all | full |
 //!
-//! Forms 1–12 go on with the counts of rows `R` and of weights `n` (u16, wide: u32). A *row* is what the feature
-//! has in one chunk.
+//! Forms 1–12 continue with the number of rows `R` and the number of weights `n` (u16, wide: u32). A *row* holds the
+//! weights of the feature in one chunk.
 //!
-//! * **Gaps**: each is the distance from the chunk after the last row's; the largest value means "add this, no
-//!   row yet".
-//! * **Bitmap**: one bit a chunk; then for every group of chunks but the first a number (u16, wide: u32): the weights
-//!   before it for entries, the rows before it for masks. A group has 64 chunks; for entries 32, 16 or 8 where 64
-//!   have more than 48, 96 or 192 weights on average.
-//! * **Entries**: `n` bytes, child in bits 0–6 and "last of the row" in bit 7; then `n` weights. (Weight and child
-//!   side by side save a cache line a row, but rows must then be counted over twice the bytes: no gain.)
-//! * **Masks** of one word: for every eight rows but the first eight the weights before them (u16, wide: u32),
-//!   a u16 for each row, then the weights of the set bits. Of more words: the weights before each row, then for each
-//!   row its `words` masks and its weights.
-//! * **Pages**, for layers of more than [`PAGE`] chunks: u32 bytes of what follows, u32 number of pages; for each
-//!   its number and the distance of its section from the section's own form byte (u32 both); then the sections,
-//!   their chunks counted from the page's first.
+//! * **Gaps**: each is the distance from the chunk after the last row's; the largest value means "add this, no row
+//! yet".
+//! * **Bitmap**: one bit per chunk; then, for every group of chunks except the first, a number (u16, wide: u32): the
+//! number of weights before it for entries, the number of rows before it for masks. A group has 64 chunks; for entries
+//! it has 32, 16 or 8 where 64 chunks have more than 48, 96 or 192 weights on average.
+//! * **Entries**: `n` bytes, child in bits 0–6 and "last of the row" in bit 7; then `n` weights. (Storing weight and
+//! child side by side saves a cache line per row, but rows must then be counted over twice the bytes: no gain.)
+//! * **Masks** of one word: for every eight rows except the first eight, the number of weights before them (u16, wide:
+//! u32), a u16 for each row, then the weights of the set bits. With more words: the number of weights before each row,
+//! then for each row its `words` masks and its weights.
+//! * **Pages**, for layers of more than [`PAGE`] chunks: u32 number of bytes that follow, u32 number of pages; for each
+//! page its number and the distance of its section from the section's own form byte (u32 both); then the sections, with
+//! chunks counted from the page's first.
 //!
 //! * **Full**: a weight for every accumulator of the layer (of the head), zeros where there is none. Sections below the
-//!   head have a byte in front that says how many others stand between it and the weights, so that these begin at a
-//!   cache line, and with them the chunks that are as wide as one.
+//! head have a byte in front that gives the number of padding bytes before the weights, so that the weights start at a
+//! cache line, and with them the chunks that are as wide as one.
 //!
-//! Each section takes the form that is smallest, except that long lists, which cost a step for every row, give
-//! way to bitmaps, which cost a step for every chunk of the beam, and that sections are full where half of the
-//! accumulators have a weight, in the section or in the layer as a whole: nothing need be looked up there. (A byte of 0
-//! is a weight too, the smallest; a section that has it takes another form.)
+//! Each section takes the smallest form, with two exceptions. Long lists, which cost a step for every row, are replaced
+//! by bitmaps, which cost a step for every chunk of the beam. Sections are full where half of the accumulators have a
+//! weight, in the section or in the layer as a whole, because then nothing needs to be looked up. (A byte of 0 is also
+//! a weight, the smallest; a section that contains it takes another form.)
 //!
 //! ## Dense blocks
-//! Weights of a dense block stand apart, column beside column: see [`panels`].
+//! The weights of a dense block are stored separately, column by column: see [`panels`].
 //!
 //! ## Cost
-//! About 2.5 bytes a weight for real text of 40,000 labels, 2.25 for denser features. PECOS, omikuji and
-//! napkinXC take 8 and more.
+//! About 2.5 bytes per weight for real text with 40,000 labels, 2.25 for denser features. PECOS, omikuji and napkinXC
+//! use 8 and more.
 //!
 //! ## Limits
-//! Fewer than 2³² features, columns and chunks a layer; a block below 4 GiB; at most 255 layers below the head.
+//! Fewer than 2³² features, columns and chunks per layer; a block below 4 GiB; at most 255 layers below the head.
 
 mod assemble;
 mod encode;
@@ -85,9 +86,9 @@ pub(crate) use assemble::{first_chunks, lay_out};
 pub(crate) use panels::Panels;
 pub(crate) use shape::{LayerShape, Shape};
 
-/// Features of a bucket.
+/// Number of features in a bucket.
 pub(crate) const BUCKET: usize = 16;
-/// Bytes of a cache line, at which full sections' weights begin.
+/// Bytes of a cache line, at which the weights of full sections start.
 const LINE: usize = 64;
-/// The size that marks a large block, which stands elsewhere.
+/// The size that marks a large block, which is stored elsewhere.
 pub(crate) const LARGE: u8 = 4;

@@ -1,8 +1,9 @@
-//! The dense weights of each layer: columns beside columns.
+//! The dense weights of each layer, column by column.
 //!
-//! Every query with a dense part meets every dense feature, so what pays for sparse features (weights of all layers
-//! together, one miss a feature) would only scatter what is read anyway. Here a column's dense weights stand together
-//! and the columns of a layer follow each other, so a chunk is one run of bytes, multiplied as a matrix with the row.
+//! Every query with a dense part uses every dense feature, so the layout of sparse features (weights of all layers
+//! together, one miss per feature) would only scatter data that is read anyway. Here a column's dense weights are
+//! contiguous and the columns of a layer follow each other, so a chunk is one run of bytes, multiplied as a matrix with
+//! the row.
 
 use super::Shape;
 use crate::error::{Result, fail};
@@ -26,7 +27,7 @@ pub(crate) struct Panels {
 }
 
 impl Panels {
-    /// Takes the dense weights out of the blocks.
+    /// Moves the dense weights out of the blocks.
     pub fn take(shape: &Shape, tree: &LabelTree, form: DenseCodes, blocks: &mut [Block]) -> Result<Self> {
         let stride = form.stride();
         let mut parts = Vec::with_capacity(if stride > 0 { blocks.len() } else { 0 });
@@ -66,7 +67,7 @@ impl Panels {
         self.parts.iter().filter(move |p| p.layer == layer)
     }
 
-    /// Appends a layer's codes; columns without a block have zeros.
+    /// Appends a layer's codes; columns without a block get zeros.
     pub fn write(&self, layer: usize, columns: usize, image: &mut Vec<u8>) {
         let (area, stride) = (image.len(), self.form.stride());
         image.resize(area + columns * stride, 0);
@@ -75,14 +76,14 @@ impl Panels {
         }
     }
 
-    /// A layer's scales, one a column.
+    /// A layer's scales, one per column.
     pub fn scales(&self, layer: usize, columns: usize) -> Vec<f32> {
         let mut scales = vec![0.0; columns];
         self.of(layer).for_each(|p| scales[p.begin..][..p.lanes].copy_from_slice(&p.scales[..p.lanes]));
         scales
     }
 
-    /// Weights of the columns that were trained.
+    /// Number of weights in the columns that were trained.
     pub fn weights(&self) -> u64 {
         self.parts.iter().map(|p| (p.trained * self.form.cols()) as u64).sum()
     }

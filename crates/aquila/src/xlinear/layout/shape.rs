@@ -1,27 +1,27 @@
-//! The numbers of a tree's layers that the layout needs.
+//! The dimensions of a tree's layers that the layout needs.
 
 use super::{CHUNK, HEAD};
 use crate::tree::{LabelTree, NODE};
 
-/// A layer's numbers.
+/// The dimensions of a layer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct LayerShape {
-    /// Parents: nodes of the layer above, or the root.
+    /// Number of parents: nodes of the layer above, or the root.
     pub parents: usize,
-    /// Columns.
+    /// Number of columns.
     pub columns: usize,
-    /// Chunks: as many as parents unless some parent has more children than a chunk holds.
+    /// Number of chunks: one per parent, unless a parent has more children than a chunk holds.
     pub chunks: usize,
-    /// Words of 16 columns of a chunk.
+    /// Number of words of 16 columns in a chunk.
     pub words: usize,
-    /// Columns that are inner nodes.
+    /// Number of columns that are inner nodes.
     pub nodes: usize,
-    /// Where the layer's columns begin in the head, for layers of the head.
+    /// The first of the layer's columns in the head, for layers of the head.
     pub head: Option<usize>,
 }
 
 impl LayerShape {
-    /// Accumulators of a chunk.
+    /// Number of accumulators of a chunk.
     pub fn stride(&self) -> usize {
         self.words * 16
     }
@@ -32,17 +32,17 @@ impl LayerShape {
     }
 }
 
-/// The layers' numbers and the head's.
+/// The dimensions of the layers and of the head.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Shape {
     /// The layers, root first.
     pub layers: Vec<LayerShape>,
-    /// Columns of the head, a multiple of 16.
+    /// Number of columns of the head, a multiple of 16.
     pub head_columns: usize,
 }
 
 impl Shape {
-    /// The numbers of a tree.
+    /// The dimensions of a tree.
     pub fn of(tree: &LabelTree) -> Self {
         let mut layers: Vec<LayerShape> = tree
             .layers()
@@ -66,7 +66,7 @@ impl Shape {
         Self { layers, head_columns }
     }
 
-    /// Decides which layers are of the head and returns the head's columns.
+    /// Determines which layers belong to the head and returns the number of the head's columns.
     pub fn place_head(layers: &mut [LayerShape]) -> usize {
         let mut taken = 0;
         for layer in layers {
@@ -80,14 +80,15 @@ impl Shape {
         taken
     }
 
-    /// Number of the head's layers.
+    /// Number of layers in the head.
     pub fn head_layers(&self) -> usize {
         self.layers.iter().take_while(|l| l.head.is_some()).count()
     }
 }
 
-/// The words of a layer's chunks: the fewest, up to [`CHUNK`] columns, that hold all children of 15 parents in 16. A
-/// few wide parents (one holds all labels that no row has) would make every chunk's masks and sums wide else.
+/// The number of words in a layer's chunks: the fewest, up to [`CHUNK`] columns, that hold all children of 15 of 16
+/// parents. Otherwise a few wide parents (one holds all labels without rows) would make the masks and sums of every
+/// chunk wide.
 fn words_of(widths: &mut [usize]) -> usize {
     if widths.is_empty() {
         return 1;
