@@ -1,7 +1,7 @@
-//! Assignment: each label of a group goes to the group's sample that is most like the label's embedding.
+//! Assignment: each label of a group goes to the sample of the group that is most similar to the label's embedding.
 //!
 //! Formula: for every group `j` and label `k` of its bag, the sample `argmax_{i∈N_j} ⟨e_k, x_i⟩`, the first on a tie.
-//! Cost: that of the embeddings; labels in parallel, largest first.
+//! Cost: that of the embeddings, with labels in parallel, largest first.
 
 use super::forecast;
 use super::groups::{Groups, union_of};
@@ -15,28 +15,28 @@ use std::time::Instant;
 crate::params! {
     /// How group labels are assigned.
     pub struct AssignParams {
-        /// Rounds of the embeddings; 0 takes the mean of all samples of the label's groups (EAGLE-0).
+        /// Number of rounds of the embeddings; 0 uses the mean of all samples of the label's groups (EAGLE-0).
         pub iterations: u32 = 20, "iterations", Kind::Integer { min: 0.0, max: 60_000.0 };
-        /// How far each round goes towards the samples that are most like the embedding.
+        /// How far each round moves towards the samples most similar to the embedding.
         pub step: f32 = 0.1, "step", Kind::Number { min: 1e-6, max: 1e6 };
         /// Scale rows to length 1 first.
         pub normalize: bool = true, "normalize", Kind::Bool;
     }
 }
 
-/// What an assignment gives.
+/// The result of an assignment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assigned {
-    /// Samples × labels: the similarity of each assignment, which may be negative; 0 is written as the smallest
-    /// positive number, for an entry of 0 is no label.
+    /// Samples × labels: the similarity of each assignment, which may be negative. 0 is stored as the smallest positive
+    /// number, because an entry of 0 is not a label.
     pub y: Csr,
-    /// Labels × features, each row of length 1 (empty for labels of no group), where they were asked for.
+    /// Labels × features, each row of length 1 (empty for labels without groups), if requested.
     pub embeddings: Option<Csr>,
-    /// Seconds from matrices in memory to result in memory.
+    /// Seconds from matrices in memory to the result in memory.
     pub seconds: f64,
 }
 
-/// What one label's task found.
+/// The result of one label's task.
 struct Found {
     /// (sample, similarity), ascending by sample.
     samples: Vec<(u32, f32)>,
@@ -45,7 +45,7 @@ struct Found {
 
 /// Assigns every label of every group to a sample.
 ///
-/// Labels of a group without samples go to nobody.
+/// Labels of a group without samples are not assigned.
 pub fn assign(
     x: &Features,
     groups: &Groups,
@@ -62,7 +62,7 @@ pub fn assign(
     let found = each_label(x, groups, bags, params, "assign", control, |grlr| {
         let similar = |(i, s): (u32, f32)| (i, if s == 0.0 { f32::MIN_POSITIVE } else { s });
         let mut samples: Vec<_> = grlr.best().into_iter().map(similar).collect();
-        // A sample of several groups may be chosen more than once: its best counts.
+        // A sample of several groups may be chosen more than once: its highest similarity counts.
         samples.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         samples.dedup_by_key(|e| e.0);
         Found { samples, embedding: if with_embeddings { grlr.embedding() } else { Vec::new() } }

@@ -1,8 +1,9 @@
-//! Candidates: the pairs (sample, label) that the groups leave possible.
+//! Candidates: the pairs (sample, label) that the groups allow.
 //!
-//! A sample may have the labels of its groups and no others. Pairs stand by sample and then by label. Where a sample
-//! stands in one group its labels are the group's, so what concerns a group is a table of its samples and labels, and
-//! work goes through rows of such tables: close in memory, many labels at a time.
+//! A sample may have the labels of its groups and no others. Pairs are ordered by sample and then by label. If a sample
+//! is in one group, its labels are the group's labels. The data of a group is therefore a table of its samples and
+//! labels, and computations go through rows of such tables, which are contiguous in memory and hold many labels at a
+//! time.
 
 use super::groups::{Groups, sum_rows};
 use crate::control::Control;
@@ -12,8 +13,8 @@ use crate::xlinear::Lists;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// All pairs, by sample and then by label; and the segments, one for each group and label of its bag: the pairs of
-/// which at least one is true.
+/// All pairs, ordered by sample and then by label, and the segments, one for each group and each label of its bag. A
+/// segment is a set of pairs, at least one of which is true.
 #[derive(Debug)]
 pub(super) struct Candidates<'a> {
     groups: &'a Groups,
@@ -21,18 +22,18 @@ pub(super) struct Candidates<'a> {
     bags: Csr,
     /// Samples × groups.
     memberships: Csr,
-    /// For each membership, sample by sample, which of the group's members the sample is.
+    /// For each membership, sample by sample, the index of the sample among the group's members.
     nth: Vec<u32>,
-    /// Where each sample's pairs begin, and their labels.
+    /// The start of each sample's pairs, and their labels.
     starts: Vec<usize>,
     labels: Vec<u32>,
-    /// Where each group's seats begin: it has one for each of its samples and labels, sample by sample.
+    /// The start of each group's seats: a group has one seat for each of its samples and labels, sample by sample.
     seats: Vec<usize>,
-    /// How many pairs each label has.
+    /// Number of pairs of each label.
     counts: Vec<u32>,
 }
 
-/// Rows are summed in so many parts whatever the number of threads, so that sums never depend on it.
+/// Number of parts in which rows are summed. It does not depend on the number of threads, so sums do not either.
 const PARTS: usize = 8;
 
 impl<'a> Candidates<'a> {
@@ -92,7 +93,7 @@ impl<'a> Candidates<'a> {
         self.starts[i]..self.starts[i + 1]
     }
 
-    /// How many pairs each label has.
+    /// Number of pairs of each label.
     pub fn counts(&self) -> &[u32] {
         &self.counts
     }
@@ -107,17 +108,17 @@ impl<'a> Candidates<'a> {
         self.bags.row(j).indices
     }
 
-    /// How many segments there are.
+    /// Number of segments.
     pub fn segments(&self) -> usize {
         self.bags.nnz()
     }
 
-    /// How many seats all groups have: one for each of their samples and labels.
+    /// Number of seats of all groups: one for each of their samples and labels.
     pub fn seats(&self) -> usize {
         self.seats[self.groups.len()]
     }
 
-    /// The groups of a sample, and the seats that it has there.
+    /// The groups of a sample, and its seats there.
     pub fn seats_of(&self, i: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
         let span = self.memberships.indptr()[i]..self.memberships.indptr()[i + 1];
         let groups = &self.memberships.indices()[span.clone()];
@@ -133,7 +134,7 @@ impl<'a> Candidates<'a> {
         self.bags.indptr()[j]..self.bags.indptr()[j + 1]
     }
 
-    /// Takes what a sample has at the labels of one of its groups.
+    /// Copies a sample's values at the labels of one of its groups.
     pub fn lift(&self, i: usize, j: usize, of: &[f32], to: &mut [f32]) {
         let of = &of[self.span(i)];
         if of.len() == to.len() {
@@ -147,7 +148,7 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Adds what one of a sample's groups has to say at its labels to what the sample has.
+    /// Combines the values of one of a sample's groups with the sample's values at the group's labels.
     pub fn lower<T: Copy>(&self, i: usize, j: usize, from: &[T], to: &mut [f32], add: impl Fn(&mut f32, T)) {
         if from.len() == to.len() {
             to.iter_mut().zip(from).for_each(|(to, from)| add(to, *from));
@@ -160,23 +161,23 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// What is kept of each seat, one part a group.
+    /// Splits the values of seats into one part per group.
     pub fn by_group<'b, T>(&self, of: &'b mut [T]) -> Vec<&'b mut [T]> {
         parts(of, self.seats.windows(2).map(|w| w[1] - w[0]))
     }
 
-    /// What is kept of each segment, one part a group.
+    /// Splits the values of segments into one part per group.
     pub fn by_bag<'b, T>(&self, of: &'b mut [T]) -> Vec<&'b mut [T]> {
         parts(of, (0..self.groups.len()).map(|j| self.bag(j).len()))
     }
 
-    /// What is kept of each pair, one part a sample.
+    /// Splits the values of pairs into one part per sample.
     pub fn by_row<'b, T>(&self, of: &'b mut [T]) -> Vec<&'b mut [T]> {
         parts(of, (0..self.rows()).map(|i| self.span(i).len()))
     }
 
-    /// Sums over samples for each label, and what is done to their pairs on the way: `each` gets a thread's memory, a
-    /// sample, its pairs and the sums of some samples.
+    /// Computes sums over samples for each label and may modify their pairs: `each` gets per-thread memory, a sample,
+    /// its pairs, and the partial sums.
     pub fn tally<const N: usize, M: Default>(
         &self,
         of: &mut [f32],
@@ -205,8 +206,8 @@ impl<'a> Candidates<'a> {
         Ok(all.collect())
     }
 
-    /// The pairs for which `keep` holds as samples × labels with these values, the likeliest of each segment (of equal
-    /// ones the first) whatever `keep` says.
+    /// The pairs whose value is at least `least`, as samples × labels with these values. The most likely pair of each
+    /// segment (the first of equal ones) is always included.
     pub fn choose(&self, likely: &[f32], least: f32, control: &Control) -> Result<Csr> {
         let mut best = vec![0u32; self.segments()];
         self.by_bag(&mut best).into_par_iter().enumerate().try_for_each_init(
@@ -242,7 +243,7 @@ impl<'a> Candidates<'a> {
         })
     }
 
-    /// The matrix samples × labels to which `each` adds a sample's labels, which ascend, and their values.
+    /// Builds the matrix samples × labels; `each` appends a sample's labels, in ascending order, and their values.
     pub fn gather<S: Default>(
         &self,
         control: &Control,
@@ -270,16 +271,16 @@ impl<'a> Candidates<'a> {
         Ok(Csr::trusted(self.rows(), self.labels(), indptr, indices, values))
     }
 
-    /// The samples of one of the parts that are worked on side by side.
+    /// The samples of one of the parts that are processed in parallel.
     fn part(&self, part: usize) -> Range<usize> {
         self.rows() * part / PARTS..self.rows() * (part + 1) / PARTS
     }
 }
 
-/// Least confidence of a pair that is chosen: an entry of 0 would be no label.
+/// Minimum value of a chosen pair: an entry of 0 would not be a label.
 const LEAST: f32 = 0.01;
 
-/// Where the labels of each sample's groups begin, and these labels.
+/// The start of each sample's labels, and the labels of its groups.
 fn labels_of_samples(memberships: &Csr, bags: &Csr, control: &Control) -> Result<(Vec<usize>, Vec<u32>)> {
     let join = |i: usize, joined: &mut Vec<u32>| {
         control.check()?;
@@ -321,12 +322,13 @@ fn labels_of_samples(memberships: &Csr, bags: &Csr, control: &Control) -> Result
     Ok((starts, labels))
 }
 
-/// So many values, written by all threads: to take memory into use costs more than to fill it.
+/// A vector of `count` copies of a value, written by all threads: the first access to memory costs more than filling
+/// it.
 pub(super) fn filled<T: Copy + Send + Sync>(value: T, count: usize) -> Vec<T> {
     rayon::iter::repeat_n(value, count).collect()
 }
 
-/// Cuts a slice into parts of these sizes.
+/// Splits a slice into parts of these sizes.
 pub(super) fn parts<T>(mut of: &mut [T], sizes: impl Iterator<Item = usize>) -> Vec<&mut [T]> {
     sizes
         .map(|size| {

@@ -1,8 +1,8 @@
-//! Embeddings of labels that are known for groups only: GRLR alone, without an assignment.
+//! Embeddings of labels that are known only for groups: GRLR without an assignment.
 //!
-//! An embedding is a vector over the features, of length 1: what the samples of the label's groups that have the label
-//! are thought to have in common. Of groups of one it is the label vector that trees are made of (PIFA), so that it can
-//! take its place; similarities of samples to embeddings are products.
+//! An embedding is a vector over the features, of length 1: an estimate of what the samples that have the label, among
+//! the samples of its groups, have in common. With groups of one sample it is the label vector that trees are built
+//! from (PIFA), so it can replace that vector. Similarities of samples to embeddings are inner products.
 
 use super::assign::AssignParams;
 use super::forecast;
@@ -13,7 +13,7 @@ use crate::data::{Csr, Dense, Features};
 use crate::error::{Result, fail};
 use crate::params::Params;
 
-/// Labels × features, each row of length 1; rows of labels without samples, or whose samples have no features, are
+/// Labels × features, each row of length 1. Rows of labels without samples, or whose samples have no features, are
 /// empty.
 pub fn embed(
     x: &Features,
@@ -30,8 +30,8 @@ pub fn embed(
     Ok(matrix(bags.cols(), x.cols(), &found, |embedding| embedding))
 }
 
-/// Refuses embeddings of so many labels and features that would be larger than the control's limit with all their
-/// zeros.
+/// Refuses embeddings of this many labels and features that, with all their zeros, would exceed the control's memory
+/// limit.
 pub fn dense_allowed(labels: usize, features: usize, control: &Control) -> Result<()> {
     let bytes = 4 * labels as u128 * features as u128;
     let limit = match control.memory_limit {
@@ -48,9 +48,9 @@ pub fn dense_allowed(labels: usize, features: usize, control: &Control) -> Resul
     Ok(())
 }
 
-/// Embeddings with all their zeros, as exact search over dense vectors takes them.
+/// Embeddings with all their zeros, the input of exact search over dense vectors.
 ///
-/// They may be far larger than what they were learned from, so the control's limit of memory holds for them.
+/// They may be far larger than the data they were learned from, so the control's memory limit applies to them.
 pub fn dense(embeddings: &Csr, control: &Control) -> Result<Dense> {
     let (labels, features) = (embeddings.rows(), embeddings.cols());
     dense_allowed(labels, features, control)?;

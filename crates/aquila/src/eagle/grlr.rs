@@ -1,15 +1,16 @@
-//! Group robust label representation (EAGLE's Algorithm 1): one label's embedding from the groups that carry it.
+//! Group robust label representation (GRLR, EAGLE's Algorithm 1): one label's embedding from the groups that carry it.
 //!
-//! For the label's groups `N_j` with counts `c_j`: `e⁰ = Proj(Σ_j c_j Σ_{i∈N_j} x_i)`; then `T` times, of each group
-//! the samples of largest `⟨e, x_i⟩` are selected (all of them on a tie, see [`TIE`]), `g = Proj(Σ_j c_j Σ_selected x_i)` and
-//! `e ← Proj(e + λ·g)`, where `Proj(v) = v/‖v‖`. `T = 0` is EAGLE-0. A sum of zero (a label with samples `x` and
-//! `−x`) has no direction: the first sample with features takes its place.
+//! For the label's groups `N_j` with counts `c_j`: `e⁰ = Proj(Σ_j c_j Σ_{i∈N_j} x_i)`. Then, `T` times, the samples
+//! with the largest `⟨e, x_i⟩` are selected in each group (all of them on a tie, see [`TIE`]),
+//! `g = Proj(Σ_j c_j Σ_selected x_i)` and `e ← Proj(e + λ·g)`, where `Proj(v) = v/‖v‖`. `T = 0` is EAGLE-0. A sum of
+//! zero (a label with samples `x` and `−x`) has no direction: the first sample with features replaces it.
 //!
-//! Where we differ, without changing a choice: lengths are left aside, for only the order within a group counts. With
-//! `G` the sum of the selected, the embedding is some multiple of `E`, and a step is `E ← E + u·G` with `u` chosen
-//! for the lengths. So a score `⟨E, x⟩` moves by `u·⟨G, x⟩`, one addition instead of all features, for as long as `G`
-//! stays. `G` turns a little in many rounds, but what that does to a score is bounded by the [`ScoreBounds`] it has come, and only
-//! where the bounds of a group's best samples overlap are these looked at anew. A [`Lead`] says for how long that cannot be.
+//! Where we differ, without changing a choice: vectors are not normalised, because only the order within a group
+//! matters. With `G` the sum of the selected samples, the embedding is some multiple of `E`, and a step is
+//! `E ← E + u·G`, with `u` computed from the lengths. So a score `⟨E, x⟩` changes by `u·⟨G, x⟩`, one addition instead
+//! of all features, as long as `G` does not change. `G` changes slightly in many rounds, but [`ScoreBounds`] bound the
+//! effect on a score, and samples are scored again only where the bounds of a group's best samples overlap. A [`Lead`]
+//! tells how long they cannot overlap.
 //!
 //! Cost: four to five times the non-zeros of the label's samples for 20 rounds, instead of 21 times.
 
@@ -18,7 +19,7 @@ use super::score_bounds::{Drift, ScoreBounds};
 use crate::control::Control;
 use crate::error::Result;
 
-/// One of the label's groups: where its samples end, and what its label counts.
+/// One of the label's groups: the end of its samples, and the label's count.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     end: usize,
@@ -26,7 +27,8 @@ struct Group {
     lead: Lead,
 }
 
-/// By how much a group's one best sample leads at least: linear in the steps, less what turns of `G` may have done since.
+/// A lower bound on the lead of a group's single best sample: linear in the steps, minus the possible effect of changes
+/// of `G` since then.
 #[derive(Debug, Clone, Copy)]
 struct Lead {
     least: f64,
@@ -37,10 +39,10 @@ struct Lead {
 impl Lead {
     /// Nothing is known.
     const NONE: Self = Self { least: f64::NEG_INFINITY, by_steps: 0.0, seen: 0 };
-    /// There is nobody else.
+    /// The sample has no competitor.
     const ALONE: Self = Self { least: f64::INFINITY, by_steps: 0.0, seen: 0 };
 
-    /// The least that the lead can be, for samples that are no more than `apart`.
+    /// The minimum that the lead can be, for samples with a distance of at most `apart`.
     #[inline(always)]
     fn at(&self, steps: f64, drifts: &[Drift], apart: f64) -> f64 {
         self.least - self.by_steps * steps - apart * drifts[usize::from(self.seen)].doubt
@@ -50,24 +52,24 @@ impl Lead {
 /// A sample of one of the groups.
 #[derive(Debug, Clone, Copy, Default)]
 struct Member {
-    /// `⟨R, x⟩` and `⟨G, x⟩` at the last look.
+    /// `⟨R, x⟩` and `⟨G, x⟩` when the sample was last scored.
     rest: f32,
     pull: f32,
     sample: u32,
-    /// After how many turns the last look was.
+    /// The number of changes of `G` when the sample was last scored.
     seen: u16,
     selected: bool,
 }
 
 impl Member {
-    /// `⟨E, x⟩` after these steps, if `G` has not turned.
+    /// `⟨E, x⟩` after these steps, if `G` has not changed.
     #[inline(always)]
     fn score(&self, steps: f64) -> f64 {
         f64::from(self.rest) + steps * f64::from(self.pull)
     }
 
-    /// What two samples may have come closer since they were looked at: those that were looked at together by no more than
-    /// they are apart.
+    /// By how much two samples may have come closer since they were scored. If they were scored at the same time, the
+    /// bound is proportional to their distance.
     #[inline(always)]
     fn drift(&self, other: &Self, drifts: &[Drift], apart: f64) -> Drift {
         let [a, b] = [self, other].map(|m| drifts[usize::from(m.seen)]);
@@ -91,10 +93,10 @@ fn best_of(members: &[Member], steps: f64) -> (usize, f64) {
     (best, lead)
 }
 
-/// Of `G`: `‖G‖²`, `⟨E, G⟩` and the lengths of what it is the sum of.
+/// `‖G‖²`, `⟨E, G⟩` and the sum of the lengths of the summands of `G`.
 type Lengths = [f64; 3];
 
-/// What was learned of one label.
+/// The result for one label.
 pub(super) trait Learned {
     /// The best sample of each group, the first on a tie, with its similarity.
     fn best(&self) -> Vec<(u32, f32)>;
@@ -102,13 +104,13 @@ pub(super) trait Learned {
     fn embedding(&mut self) -> Vec<(u32, f32)>;
 }
 
-/// Whether a sum of this squared length is but what rounding leaves of summands whose lengths sum to `mass`.
+/// Whether a sum with this squared length is only the rounding error of summands whose lengths sum to `mass`.
 pub(super) fn cancels(squared: f64, mass: f64) -> bool {
     squared <= 1e-12 * mass * mass
 }
 
-/// The `u` of the step `E ← E + u·G` and by how much the embedding `scale·E` would be longer than 1; `None` where nothing
-/// pulls, or where the step would lead to zero. From `‖G‖²`, `⟨E, G⟩` and the lengths of what `G` is the sum of.
+/// The `u` of the step `E ← E + u·G`, and the length that the embedding `scale·E` would have after it. `None` if `G` is
+/// zero or if the step would lead to zero. Takes `‖G‖²`, `⟨E, G⟩` and the sum of the lengths of the summands of `G`.
 pub(super) fn pull(step: f64, scale: f64, [squared, along, mass]: [f64; 3]) -> Option<(f64, f64)> {
     if cancels(squared, mass) {
         return None;
@@ -118,44 +120,45 @@ pub(super) fn pull(step: f64, scale: f64, [squared, along, mass]: [f64; 3]) -> O
     (next >= 1e-9).then(|| (step / (norm * scale), next))
 }
 
-/// Below this the scale of an embedding is brought back to about 1. `E` grows with every step, and it, its scores and
-/// the steps must stay within the range of f32.
+/// Below this, the scale of an embedding is reset to about 1. `E` grows with every step, and `E`, its scores and the
+/// steps must stay within the range of f32.
 const SMALL: f64 = 1.0 / (1u64 << 40) as f64;
 
-/// What `E` must be multiplied with, a power of two, if its scale has become too small.
+/// The factor for `E`, a power of two, if its scale has become too small.
 pub(super) fn shrinking(scale: f64) -> Option<f64> {
     (scale < SMALL).then(|| scale.max(f64::MIN_POSITIVE).log2().floor().exp2())
 }
 
-/// Scores this close are a tie, as a share of the label's longest sample: sums in f32 tell no more apart. Without it,
-/// two samples that are alike by the formula would be told apart by rounding, and otherwise on another processor.
+/// Scores this close are a tie, as a share of the label's longest sample: sums in f32 cannot distinguish them. Without
+/// it, rounding would decide between two samples that are equal by the formula, with different results on different
+/// processors.
 pub(super) const TIE: f64 = 1e-6;
 
-/// Samples ahead that are asked from memory: they come in no order.
+/// Number of samples to prefetch ahead: they come in random order.
 const AHEAD: usize = 3;
 
-/// The memory of one thread's labels.
+/// The memory of one thread for its labels.
 #[derive(Debug)]
 pub(super) struct Grlr<'a> {
     x: View<'a>,
-    /// `R` and `G` of every feature, where `E = R + Σu·G`; zero between labels.
+    /// `R` and `G` for every feature, where `E = R + Σu·G`; zero between labels.
     sums: Vec<[f32; 2]>,
-    /// What moves `G`, while it does.
+    /// The change of `G` while it is applied.
     change: Vec<f32>,
     members: Vec<Member>,
     groups: Vec<Group>,
-    /// Entries of all members.
+    /// Number of entries of all members.
     entries: usize,
     bounds: ScoreBounds,
-    /// The embedding is this times `E`.
+    /// The embedding is this factor times `E`.
     scale: f64,
-    /// The groups whose lead is not sure, with where their members begin.
+    /// The groups whose leader is not certain, with the start of their members.
     visited: Vec<(u32, u32)>,
-    /// The members that must be looked at, their samples and what is seen.
+    /// The members that must be scored again, their samples and the results.
     unsure: Vec<u32>,
     picked: Vec<u32>,
     products: Vec<[f32; 2]>,
-    /// (member, factor) by which `G` changes.
+    /// (member, factor) for each change of `G`.
     changes: Vec<(u32, f32)>,
 }
 
@@ -185,21 +188,21 @@ impl<'a> Grlr<'a> {
         self.groups.push(Group { end: self.members.len(), count, lead: Lead::NONE });
     }
 
-    /// Learns the embedding; afterwards [`Grlr::best`] and [`Grlr::embedding`] tell it.
+    /// Learns the embedding; afterwards [`Grlr::best`] and [`Grlr::embedding`] return it.
     ///
-    /// Where all samples cancel out, `turn` says which of the first group's samples takes the place of their sum: labels
-    /// that the same groups carry must not all begin at the same one.
+    /// If all samples cancel out, `turn` selects which of the first group's samples replaces their sum: labels carried
+    /// by the same groups must not all start from the same one.
     pub fn learn(&mut self, iterations: u32, step: f64, turn: usize, control: &Control) -> Result<()> {
         control.check()?;
         self.bounds.restart();
         self.entries = self.members.iter().map(|m| self.x.row(m.sample).0.len()).sum();
-        // Only the counts' proportions matter, and large ones would leave the range of f32.
+        // Only the proportions of the counts matter, and large counts would leave the range of f32.
         let most = self.groups.iter().fold(0f32, |m, g| m.max(g.count));
         self.groups.iter_mut().for_each(|g| g.count /= most);
         let length = self.begin(turn);
         control.check()?;
         if length == 0.0 {
-            self.select(0.0); // the first of each group: all are alike
+            self.select(0.0); // the first of each group, because all scores are equal
             return Ok(());
         }
         self.scale = 1.0 / length;
@@ -215,7 +218,7 @@ impl<'a> Grlr<'a> {
                 let by = self.update_selected();
                 lengths.iter_mut().zip(by).for_each(|(of, by)| *of += by);
             }
-            // Where nothing pulls, nothing ever will.
+            // If `G` gives no direction now, it never will.
             let Some((u, next)) = pull(step, self.scale, lengths) else { break };
             self.scale /= next;
             lengths[1] += u * lengths[0];
@@ -228,14 +231,14 @@ impl<'a> Grlr<'a> {
             }
         }
         self.select(tie / self.scale);
-        // Similarities are told of those selected, not only known within bounds.
+        // The similarities of the selected samples are reported, so they are computed exactly.
         self.unsure.clear();
         self.unsure.extend((0..).zip(&self.members).filter(|(_, m)| m.selected).map(|(k, _)| k));
         self.look();
         Ok(())
     }
 
-    /// Sums all samples into `R`, and scores them; returns the sum's length, 0 where no sample has features.
+    /// Sums all samples into `R` and scores them; returns the sum's length, 0 if no sample has features.
     fn begin(&mut self, turn: usize) -> f64 {
         let mut begin = 0;
         for group in &self.groups {
@@ -259,7 +262,7 @@ impl<'a> Grlr<'a> {
             return squared.sqrt();
         }
         let with_features = |m: &&Member| self.x.row(m.sample).1.iter().any(|v| *v != 0.0);
-        // Of the first group that has samples with features.
+        // The samples of the first group that has samples with features.
         let mut begin = 0;
         let starts: Vec<u32> = self
             .groups
@@ -288,7 +291,7 @@ impl<'a> Grlr<'a> {
         self.look_at_all();
     }
 
-    /// Looks at the unsure members.
+    /// Scores the uncertain members again.
     fn look(&mut self) {
         self.picked.clear();
         self.picked.extend(self.unsure.iter().map(|k| self.members[*k as usize].sample));
@@ -301,7 +304,7 @@ impl<'a> Grlr<'a> {
         }
     }
 
-    /// Looks at every member, so that turns until now can be forgotten.
+    /// Scores every member again, so that earlier changes can be forgotten.
     fn look_at_all(&mut self) {
         self.bounds.forget();
         self.unsure.clear();
@@ -310,7 +313,7 @@ impl<'a> Grlr<'a> {
         self.groups.iter_mut().for_each(|g| g.lead = Lead::NONE);
     }
 
-    /// Selects of each group the samples of largest score, up to `tie` below it; what changes is listed.
+    /// Selects, in each group, the samples with the largest score, and those within `tie` of it; lists the changes.
     fn select(&mut self, tie: f64) {
         self.bounds.measure();
         self.visit(tie);
@@ -318,8 +321,8 @@ impl<'a> Grlr<'a> {
         self.select_best(tie);
     }
 
-    /// Lists the groups where another may lead than did, and of those the members that must be looked at to tell who
-    /// does: the best by what is known and all that may be better.
+    /// Lists the groups whose leader may have changed, and the members that must be scored to determine it: the best by
+    /// current knowledge, and all that may be better.
     fn visit(&mut self, tie: f64) {
         self.visited.clear();
         self.unsure.clear();
@@ -347,7 +350,7 @@ impl<'a> Grlr<'a> {
         }
     }
 
-    /// Selects in the groups that were visited, and says how their best leads.
+    /// Selects in the visited groups, and computes the leads of their best samples.
     fn select_best(&mut self, tie: f64) {
         self.changes.clear();
         let (steps, drifts, apart) = (self.bounds.steps(), self.bounds.drifts(), self.x.apart());
@@ -378,7 +381,7 @@ impl<'a> Grlr<'a> {
         }
     }
 
-    /// Adds the first samples selected to `G`, which is nothing yet, and looks at what pulls each.
+    /// Adds the first selected samples to `G`, which is zero so far, and scores all samples with it.
     fn first_turn(&mut self) -> Lengths {
         for (member, factor) in &self.changes {
             let (idx, val) = self.x.row(self.members[*member as usize].sample);
@@ -394,7 +397,8 @@ impl<'a> Grlr<'a> {
         lengths
     }
 
-    /// Turns `G` by the listed changes `Δ`, and moves `R` so that `E` stays; returns by how much lengths grow.
+    /// Changes `G` by the listed changes `Δ`, and adjusts `R` so that `E` stays the same; returns the increase of the
+    /// lengths.
     fn update_selected(&mut self) -> Lengths {
         let steps = self.bounds.steps();
         self.picked.clear();
@@ -421,7 +425,7 @@ impl<'a> Grlr<'a> {
         [squared, along, mass]
     }
 
-    /// Forgets the label.
+    /// Resets the memory for the next label.
     pub fn clear(&mut self) {
         self.clear_sums();
         self.members.clear();
@@ -430,7 +434,7 @@ impl<'a> Grlr<'a> {
     }
 
     fn clear_sums(&mut self) {
-        // One by one in random order, or eight together in a line.
+        // Entries one by one in random order, or the whole table, where a line holds eight.
         if self.entries >= self.sums.len() / 8 {
             self.sums.fill([0.0; 2]);
             return;

@@ -1,16 +1,17 @@
 //! Labels that share most of their groups, sixteen at a time: their embeddings, round by round.
 //!
-//! The same rounds as in [`super::grlr`], where the formulas stand, with the same two sums `R` and `G` of each label, and
-//! bounds by the length of the path that `G` has taken. There a label looks at a sample only when it must. Sixteen of them look at a sample together for
-//! hardly more than the price of one, since an entry of it meets all sixteen vectors in one cache line of either sum; and
-//! where one label is in doubt about a sample the others often are, too.
+//! The rounds are the same as in [`super::grlr`], which has the formulas, with the same two sums `R` and `G` of each
+//! label; bounds use the length of the path that `G` has taken. There, a label scores a sample only when necessary.
+//! Here, sixteen labels score a sample together at hardly more than the cost of one, because each of its entries meets
+//! all sixteen vectors in one cache line of either sum. If one label is uncertain about a sample, the others often are
+//! too.
 //!
-//! A score `s` is known to be off by no more than `d`, so only a sample with `s + d ≥ max(s − d)` may be its group's best
-//! for a label, and where several may, those are looked at. What is known of all samples stands in lines, and a kernel
-//! passes over them.
+//! A score `s` has an error of at most `d`, so only a sample with `s + d ≥ max(s − d)` may be its group's best for a
+//! label. If several may be, they are scored again. The known scores of all samples are stored in lines, which a kernel
+//! processes.
 //!
-//! Cost: on debian-tags about eight passes over the entries of the groups' samples for 20 rounds, four of them with both
-//! sums.
+//! Cost: on debian-tags about eight passes over the entries of the groups' samples for 20 rounds, four of them with
+//! both sums.
 
 use super::grlr::{Learned, TIE, cancels, pull, shrinking};
 use super::groups::Groups;
@@ -21,16 +22,17 @@ use crate::error::Result;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::batch16::{BATCH16, Contest, Drift16, Leads, Looks};
 
-/// Rows between two looks at whether the call was cancelled.
+/// Number of rows between two checks for cancellation.
 const BATCH: usize = 4096;
-/// Most points that looks may refer to: after so many, all samples are looked at anew.
+/// Maximum number of points in time that scores may refer to: after this many, all samples are scored again.
 const POINTS: usize = 1024;
-/// How many of its lanes a sample must count for, on average: labels that go alone look at a sample about a third as
-/// often. On debian-tags in groups of ten all labels take 3 % longer with 4, and with 2, 3 % on one thread and 15 % on two.
+/// Minimum average number of lanes for which a sample counts: labels processed alone score a sample about a third as
+/// often. On debian-tags with groups of ten, all labels take 3 % longer with 4; with 2, they take 3 % longer on one
+/// thread and 15 % on two.
 pub(super) const SHARED: usize = 3;
 
-/// Whether a run of labels should be learned as a batch: its samples count for enough of its lanes, and the table of lines is no
-/// larger than what one pass reads. `entries` says how many a sample has.
+/// Whether a run of labels should be learned as a batch: its samples count for enough of its lanes, and the table of
+/// lines is no larger than the data that one pass reads. `entries` returns the number of entries of a sample.
 pub(super) fn worthwhile(
     run: &[Label<'_>],
     groups: &Groups,
@@ -47,10 +49,10 @@ pub(super) fn worthwhile(
         && samples().map(|i| entries(*i) * entry).sum::<usize>() >= features * BATCH16 * size_of::<f32>()
 }
 
-/// What the sixteen labels' counts of one group are.
+/// The counts of the sixteen labels in one group.
 type Counts = [f32; BATCH16];
 
-/// How far `E` and `G` have come.
+/// How far `E` and `G` have moved.
 #[derive(Debug, Clone, Copy, Default)]
 struct Path {
     /// `Σ u`.
@@ -62,7 +64,7 @@ struct Path {
 }
 
 impl Path {
-    /// Goes on by a step `u`.
+    /// Advances by a step `u`.
     fn advance(&mut self, u: f64) {
         self.drift += u * self.length;
         self.steps += u;
@@ -74,15 +76,15 @@ impl Path {
         self.drift *= factor;
     }
 
-    /// What a forecast from an earlier point may be off by, for samples of length 1: if `G` has moved by no more than
-    /// `D` since, then `|⟨G, x⟩ − ⟨G_then, x⟩| ≤ D`.
+    /// The maximum error of a score predicted from an earlier point, for samples of length 1: if `G` has moved by at
+    /// most `D` since then, `|⟨G, x⟩ − ⟨G_then, x⟩| ≤ D`.
     #[inline(always)]
     fn doubt(&self, then: &Self) -> f64 {
         ((self.drift - then.drift) - then.length * (self.steps - then.steps)).max(0.0)
     }
 }
 
-/// Lengths of each label: `‖G‖²`, `⟨E, G⟩` and of what `G` is the sum of.
+/// For each label `‖G‖²`, `⟨E, G⟩` and the sum of the lengths of the summands of `G`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Lengths {
     squared: f64,
@@ -90,42 +92,42 @@ struct Lengths {
     mass: f64,
 }
 
-/// The memory of one thread's batch of labels.
+/// The memory of one thread for its batch of labels.
 #[derive(Debug)]
 pub(super) struct GrlrBatch<'a> {
     x: View<'a>,
     /// `R` and `G`, where `E = R + Σu·G`: a line for each feature.
     rest: Aligned,
     sum: Aligned,
-    /// The groups that any of the labels has, and the rows of each among all.
+    /// The counts of the groups that any of the labels has, and the range of each group's rows.
     groups: Vec<Counts>,
     contests: Vec<Contest>,
-    /// The samples of one group after the other.
+    /// The samples, group by group.
     rows: Vec<u32>,
-    /// `⟨E, x⟩` and `⟨G, x⟩` at the last look, a line for each row.
+    /// `⟨E, x⟩` and `⟨G, x⟩` when last scored, a line for each row.
     scores: Aligned,
     pulls: Aligned,
-    /// Which point the last look was at.
+    /// The point at which each row was last scored.
     seen: Vec<u16>,
     leaders: Vec<Leads>,
     selected: Vec<u16>,
     paths: [Path; BATCH16],
     lengths: [Lengths; BATCH16],
-    /// Points at which rows were looked at, and what has changed since each.
+    /// Points in time at which rows were scored, and what has changed since each.
     points: Vec<[Path; BATCH16]>,
     since: Vec<Drift16>,
-    /// How many of the points are of earlier rounds.
+    /// Number of points that belong to earlier rounds.
     earlier: usize,
-    /// The rows that must be looked at, and the contests that they leave open.
+    /// The rows that must be scored again, and the contests that they leave open.
     unsure: Vec<usize>,
     open: Vec<Contest>,
-    /// The rows that begin or cease to be selected, and a line for each of by how much `G` changes.
+    /// The rows that start or cease to be selected, and for each a line with the change of `G`.
     changed: Vec<usize>,
     factors: Vec<f32>,
     /// The samples of some rows, and lines of products for each.
     picked: Vec<u32>,
     products: [Vec<f32>; 2],
-    /// The embeddings are these times `E`.
+    /// The embeddings are these factors times `E`.
     scales: [f64; BATCH16],
     ties: [f64; BATCH16],
 }
@@ -171,7 +173,8 @@ impl<'a> GrlrBatch<'a> {
         }
     }
 
-    /// Learns the embeddings, and says for which labels by a bit each: a label whose samples cancel out must go alone.
+    /// Learns the embeddings and returns a bit for each label that was learned: a label whose samples cancel out must
+    /// be learned alone.
     pub fn learn(
         &mut self,
         labels: &[Label<'_>],
@@ -196,14 +199,14 @@ impl<'a> GrlrBatch<'a> {
             self.shrink();
         }
         self.select(control)?;
-        // Similarities are told of those selected, not only known within bounds.
+        // The similarities of the selected samples are reported, so they are computed exactly.
         self.unsure.clear();
         self.unsure.extend((0..self.rows.len()).filter(|i| self.selected[*i] != 0));
         self.look(control)?;
         Ok(learned)
     }
 
-    /// Brings together the groups that any of the labels has, and their samples.
+    /// Collects the groups that any of the labels has, and their samples.
     fn gather(&mut self, labels: &[Label<'_>], groups: &Groups) {
         let mut having: Vec<(u32, usize, f32)> = Vec::new();
         for (lane, label) in labels.iter().enumerate() {
@@ -227,13 +230,13 @@ impl<'a> GrlrBatch<'a> {
         }
     }
 
-    /// Sums all samples into `R`, and scores them.
+    /// Sums all samples into `R` and scores them.
     fn begin(&mut self, control: &Control) -> Result<u32> {
         let n = self.rows.len();
         let table = BATCH16 * self.x.features();
         [&mut self.rest, &mut self.sum].into_iter().for_each(|sum| sum.reset(table));
         [&mut self.scores, &mut self.pulls].into_iter().for_each(|lines| lines.reset(BATCH16 * n));
-        // Nothing pulls yet, so the counts of each row may stand there.
+        // There are no pulls yet, so this memory can hold the counts of each row.
         for (counts, contest) in self.groups.iter().zip(&self.contests) {
             let lines = &mut self.pulls[BATCH16 * contest.begin..BATCH16 * contest.end];
             lines.chunks_exact_mut(BATCH16).for_each(|line| line.copy_from_slice(counts));
@@ -277,7 +280,7 @@ impl<'a> GrlrBatch<'a> {
         Ok(learned)
     }
 
-    /// Looks at the unsure rows.
+    /// Scores the uncertain rows again.
     fn look(&mut self, control: &Control) -> Result<()> {
         let point = self.points.len() as u16;
         self.points.push(self.paths);
@@ -303,7 +306,7 @@ impl<'a> GrlrBatch<'a> {
         Ok(())
     }
 
-    /// Looks at every row, and starts the list of looks over.
+    /// Scores every row again and restarts the list of points.
     fn look_at_all(&mut self, control: &Control) -> Result<()> {
         self.points.clear();
         self.unsure.clear();
@@ -311,7 +314,7 @@ impl<'a> GrlrBatch<'a> {
         self.look(control)
     }
 
-    /// Says what has changed since each point.
+    /// Computes what has changed since each point.
     fn measure(&mut self) {
         self.since.clear();
         self.since.extend(self.points.iter().map(|point| {
@@ -325,7 +328,7 @@ impl<'a> GrlrBatch<'a> {
         }));
     }
 
-    /// Says which rows lead, and lists those that are unsure; of all contests or of the open ones.
+    /// Determines which rows lead and lists those that are uncertain, in all contests or in the open ones.
     fn lead(&mut self, again: bool) {
         self.measure();
         let open = std::mem::take(&mut self.open);
@@ -338,7 +341,7 @@ impl<'a> GrlrBatch<'a> {
         self.open = still;
     }
 
-    /// Selects of each group the samples of largest score; what changes is listed.
+    /// Selects the samples with the largest score in each group; lists the changes.
     fn select(&mut self, control: &Control) -> Result<()> {
         self.earlier = self.points.len();
         self.lead(false);
@@ -366,8 +369,8 @@ impl<'a> GrlrBatch<'a> {
         Ok(())
     }
 
-    /// Adds the first samples selected to `G`, which is nothing yet, and says what pulls each sample now: no step has
-    /// been gone, so `R` and the scores stay.
+    /// Adds the first selected samples to `G`, which is zero so far, and computes the pull of each sample. No step has
+    /// been taken yet, so `R` and the scores do not change.
     fn first_turn(&mut self, control: &Control) -> Result<()> {
         self.pick_changed();
         self.x.add_batch(&self.picked, &self.factors, &mut self.sum);
@@ -395,9 +398,9 @@ impl<'a> GrlrBatch<'a> {
         self.picked.extend(self.changed.iter().map(|i| self.rows[*i]));
     }
 
-    /// Moves `G` by the listed changes `Δ`, and `R` so that `E` stays.
+    /// Changes `G` by the listed changes `Δ`, and `R` so that `E` stays the same.
     fn update_selected(&mut self, control: &Control) -> Result<()> {
-        // What changes must be known exactly; most of it has just been looked at.
+        // Rows that change must be scored exactly; most of them have just been scored.
         self.unsure.clear();
         self.unsure.extend(self.changed.iter().filter(|i| usize::from(self.seen[**i]) < self.earlier));
         if !self.unsure.is_empty() {
@@ -408,7 +411,7 @@ impl<'a> GrlrBatch<'a> {
         let [after, ..] = &mut self.products;
         after.resize(self.factors.len(), 0.0);
         self.x.dot_batch(&self.picked, [&self.sum], [after]);
-        // ⟨G, Δ⟩ before and after it: their difference is ‖Δ‖².
+        // ⟨G, Δ⟩ before and after: the difference is ‖Δ‖².
         let mut moved = [0f64; BATCH16];
         for (n, i) in self.changed.iter().enumerate() {
             let length = self.x.length(self.rows[*i]);
@@ -426,7 +429,7 @@ impl<'a> GrlrBatch<'a> {
         for (path, moved) in self.paths.iter_mut().zip(moved) {
             path.length += moved.max(0.0).sqrt();
         }
-        // A look from here on, for nothing.
+        // The rows count as scored from here on, at no cost.
         let point = self.points.len() as u16;
         self.points.push(self.paths);
         for (i, after) in self.changed.iter().zip(after.as_chunks::<BATCH16>().0) {

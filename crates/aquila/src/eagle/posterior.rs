@@ -1,20 +1,20 @@
-//! Which candidates are true, given evidence for each and what groups say together.
+//! Which candidates are true, given evidence for each and the constraints of the groups.
 //!
-//! For pair (i, k) with evidence `s_ik` (any real number, larger for more likely) the probability is that of a factor
-//! graph: `P ∝ Π exp(y_ik·(s_ik + b_k)) · Π_segments [Σ y ≥ 1] · Π_samples [Σ y ≥ 1]`: at least one sample of a group
-//! that carries a label has it, and a sample of a group with labels has at least one. Messages of the two kinds of
-//! "at least one" are passed in turn (loopy belief propagation); a factor multiplies its pair's odds by
+//! For pair (i, k) with evidence `s_ik` (any real number, larger for more likely), the probability is that of a factor
+//! graph: `P ∝ Π exp(y_ik·(s_ik + b_k)) · Π_segments [Σ y ≥ 1] · Π_samples [Σ y ≥ 1]`. At least one sample of a group
+//! that carries a label has it, and a sample of a group with labels has at least one. Messages of the two kinds of "at
+//! least one" factors are passed in turn (loopy belief propagation); a factor multiplies its pair's odds by
 //! `1 / (1 − Π_others (1 − p))`.
 //!
-//! `b_k` is set so that the expected number of samples of each label is right: where bags count, it is the counts'
-//! sum; where they do not, the rate `q_k` at which random groups of these sizes would carry `k` as often as they do,
-//! `mean_j (1 − (1 − q_k)^{g_j}) = f_k`. In groups of like samples that rate is too small, by a tenth to a third on our
-//! sets. `b_k` takes a step of Newton's in every sweep, as if messages stood still.
+//! `b_k` is set so that the expected number of samples of each label is correct. If bags contain counts, it is the sum
+//! of the counts. If not, it follows from the rate `q_k` at which random groups of these sizes would carry `k` as often
+//! as they do, `mean_j (1 − (1 − q_k)^{g_j}) = f_k`. In groups of similar samples that rate is too small, by a tenth to
+//! a third on our data sets. `b_k` takes one Newton step per sweep, with the messages held fixed.
 //!
-//! All is kept as odds, so that messages are factors: a sweep costs four divisions a pair and no exponential. A further
-//! posterior of the same pairs starts from the messages and the `b_k` of the last.
+//! All values are kept as odds, so that messages are factors: a sweep costs four divisions per pair and no exponential.
+//! A further posterior of the same pairs starts from the messages and the `b_k` of the previous one.
 //!
-//! The source is our own. Cost: two or four sweeps, each once through the pairs by group and once by sample.
+//! The method is our own. Cost: two or four sweeps, each with one pass through the pairs by group and one by sample.
 
 use super::candidates::{Candidates, filled};
 use super::groups::Groups;
@@ -26,19 +26,19 @@ use crate::kernels::odds::{self, FAR};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Sweeps over both kinds of factors, biases corrected in each: of a posterior that lasts, and of one that another follows,
-/// which starts where it ended. With more of either nothing is better.
+/// Number of sweeps over both kinds of factors, with biases corrected in each: for a final posterior, and for one that
+/// is followed by another, which starts where it ended. More of either does not improve the result.
 const SWEEPS: usize = 4;
 const FIRST_SWEEPS: usize = 2;
-/// The least slope that is believed, and the furthest step.
+/// The minimum slope that is assumed, and the maximum step.
 const SLOPE: f64 = 0.1;
 const STEP: f64 = 2.0;
-/// Evidence beyond this is certain.
+/// Evidence beyond this counts as certain.
 const CERTAIN: f32 = 20.0;
-/// Pairs whose odds are made at a time.
+/// Number of pairs whose odds are computed at a time.
 const PART: usize = 1 << 14;
 
-/// How many samples have each label, as far as bags tell.
+/// How many samples have each label, as far as the bags tell.
 #[derive(Debug)]
 pub(super) struct Rates {
     expected: Vec<f64>,
@@ -50,13 +50,13 @@ impl Rates {
         Ok(Self { expected: expected(groups, bags, most, control)? })
     }
 
-    /// The expected number of samples of a label.
+    /// The expected number of samples with a label.
     pub fn expected(&self, k: usize) -> f64 {
         self.expected[k]
     }
 }
 
-/// How many samples are expected to have each label, and no more than these.
+/// How many samples are expected to have each label, at most `most` for each.
 pub(super) fn expected(
     groups: &Groups,
     bags: &Csr,
@@ -75,7 +75,7 @@ pub(super) fn expected(
             counts[k as usize] += f64::from(v).min(groups.members(j).len() as f64);
         }
     }
-    // Bags of ones say which labels, not how many.
+    // Bags with only ones tell which labels, but not how many.
     let counted = bags.values().iter().any(|v| *v > 1.0);
     let samples = groups.memberships_count() as f64;
     (0..bags.cols())
@@ -103,22 +103,23 @@ fn rate(sizes: &BTreeMap<usize, u64>, filled: f64, f: f64) -> f64 {
     low
 }
 
-/// The factor graph with its messages, which a further posterior starts from.
+/// The factor graph with its messages, from which a further posterior starts.
 #[derive(Debug)]
 pub(super) struct Posterior<'a> {
     pairs: &'a Candidates<'a>,
     rates: &'a Rates,
     /// `e^b` of each label.
     bias: Vec<f32>,
-    /// What its segment tells a pair: for each seat the factor of its odds.
+    /// The message of a segment to each of its pairs: the factor of its odds, for each seat.
     told: Vec<f32>,
-    /// The odds of pairs by their own evidence, and with all messages; at last their probabilities.
+    /// The odds of pairs from their own evidence, and with all messages; the latter are finally replaced by
+    /// probabilities.
     own: Vec<f32>,
     all: Vec<f32>,
 }
 
 impl<'a> Posterior<'a> {
-    /// Nothing is told yet.
+    /// No messages have been sent yet.
     pub fn new(pairs: &'a Candidates<'a>, rates: &'a Rates) -> Self {
         let odds = |(expected, n): (&f64, &u32)| {
             let share = (expected / f64::from((*n).max(1))) as f32;
@@ -134,7 +135,8 @@ impl<'a> Posterior<'a> {
         }
     }
 
-    /// Computes the probability of each pair by belief propagation, starting from the biases and messages of the last call.
+    /// Computes the probability of each pair by belief propagation, starting from the biases and messages of the last
+    /// call.
     pub fn update(&mut self, evidence: &[f32], control: &Control) -> Result<()> {
         self.sweep(evidence, SWEEPS, control)
     }
@@ -145,7 +147,7 @@ impl<'a> Posterior<'a> {
         Ok(&self.all)
     }
 
-    /// The probability of each pair as the last call left it.
+    /// The probability of each pair after the last call.
     pub fn likely(&self) -> &[f32] {
         &self.all
     }
@@ -159,7 +161,7 @@ impl<'a> Posterior<'a> {
             for ((bias, expected), [have, squares]) in
                 self.bias.iter_mut().zip(&self.rates.expected).zip(have)
             {
-                // What a bias adds to the logarithm of the number: Σp(1 − p)/Σp.
+                // The effect of a bias on the logarithm of the expected number: Σp(1 − p)/Σp.
                 let slope = (1.0 - squares / have.max(1e-9)).max(SLOPE);
                 let step = (expected / have.max(1e-9)).max(1e-9).ln() / slope;
                 *bias = (*bias * step.clamp(-STEP, STEP).exp() as f32).clamp(1.0 / FAR, FAR);
@@ -169,7 +171,7 @@ impl<'a> Posterior<'a> {
         self.samples(true, control).map(drop)
     }
 
-    /// Segments tell their pairs, by the odds of all.
+    /// Computes the messages of segments to their pairs from the odds of all.
     fn segments(&mut self, control: &Control) -> Result<()> {
         let (isa, Self { pairs, bias, told, all, .. }) = (Isa::detect(), self);
         let work = pairs.by_group(told).into_par_iter().enumerate();
@@ -194,8 +196,9 @@ impl<'a> Posterior<'a> {
         })
     }
 
-    /// Samples tell their pairs likewise, and `all` becomes the odds of each pair except for its label's bias, or the `last`
-    /// time its probability. Returns the sum of each label's probabilities, and of their squares.
+    /// Computes the messages of samples to their pairs in the same way. `all` becomes the odds of each pair without its
+    /// label's bias, or, if `last`, its probability. Returns the sums of each label's probabilities and of their
+    /// squares.
     fn samples(&mut self, last: bool, control: &Control) -> Result<Vec<[f64; 2]>> {
         let (isa, Self { pairs, bias, told, own, all, .. }) = (Isa::detect(), self);
         let each = |[shift, likely]: &mut [Vec<f32>; 2], i, of_row: &mut [f32], sums: &mut [[f64; 2]]| {
@@ -225,7 +228,7 @@ mod tests {
     use super::*;
     use crate::eagle::Merge;
 
-    /// Random labels in groups of `size`, bagged in either way.
+    /// Random labels in groups of `size`, with either kind of bag.
     fn case(seed: u64, size: usize, merge: Merge) -> (Groups, Csr, Csr) {
         let mut rng = crate::rng::Rng::new(&[seed]);
         let rows: Vec<Vec<u32>> = (0..400).map(|_| (0..5).filter(|_| rng.below(4) == 0).collect()).collect();
@@ -241,7 +244,7 @@ mod tests {
         (groups, bags, y)
     }
 
-    /// Evidence that is a little right.
+    /// Weakly informative evidence.
     fn evidence(seed: u64, pairs: &Candidates<'_>, y: &Csr) -> Vec<f32> {
         let mut rng = crate::rng::Rng::new(&[seed, 1]);
         let of = |i: usize| pairs.labels_of(i).iter().map(move |k| y.row(i).indices.contains(k));
@@ -252,7 +255,7 @@ mod tests {
         some.collect()
     }
 
-    /// Made twice, as refinement does: the second starts from where the first ended.
+    /// Computed twice, as in refinement: the second call starts from where the first ended.
     fn posterior(pairs: &Candidates<'_>, rates: &Rates, evidence: &[f32]) -> Vec<f32> {
         let mut posterior = Posterior::new(pairs, rates);
         posterior.update_coarsely(evidence, &Control::default()).unwrap();
@@ -260,7 +263,7 @@ mod tests {
         posterior.likely().to_vec()
     }
 
-    /// What is known of each pair of a label.
+    /// The values of all pairs of a label.
     fn of_label(pairs: &Candidates<'_>, p: &[f32], k: u32) -> Vec<f64> {
         let (_, labels) = pairs.lists();
         labels.iter().zip(p).filter(|(l, _)| **l == k).map(|(_, p)| f64::from(*p)).collect()
@@ -285,8 +288,8 @@ mod tests {
         }
     }
 
-    /// Two overlapping groups, so that a sample's candidates are more than a group's: messages are those of the
-    /// formula, computed pair by pair.
+    /// Two overlapping groups, so that a sample has more candidates than a group: messages are those of the formula,
+    /// computed pair by pair.
     #[test]
     fn messages_are_those_of_the_formula() {
         let groups = Groups::from_lists(4, [vec![0, 1, 2], vec![1, 3], vec![2, 3, 0]]).unwrap();
@@ -348,7 +351,7 @@ mod tests {
         }
     }
 
-    /// A thousand samples that have one of six labels at least, of labels of which less than one each is expected.
+    /// A thousand samples that have at least one of six labels, where less than one sample is expected for each label.
     #[test]
     fn where_numbers_contradict_each_other_nothing_is_certain() {
         for groups in [1usize, 2, 3] {
@@ -371,7 +374,7 @@ mod tests {
         let pairs = Candidates::new(&groups, &bags, &Control::default()).unwrap();
         let rates = Rates::new(&groups, &bags, &pairs, &Control::default()).unwrap();
         assert_eq!(rates.expected, [2.0]);
-        // Whatever counts and evidence say: a sample of a group with labels has at least one.
+        // Regardless of counts and evidence, a sample of a group with labels has at least one.
         let p = posterior(&pairs, &rates, &[0.0, 1.0, -1.0]);
         assert!(p.iter().all(|p| *p > 0.99), "{p:?}");
     }
@@ -391,7 +394,7 @@ mod tests {
                         f64::from(p[pairs.span(*i as usize).start + at])
                     };
                     let none: f64 = groups.members(j).iter().map(|i| 1.0 - of(i)).product();
-                    // Marginals of "at least one" leave at most (1 − 1/n)^n for none.
+                    // Marginals of "at least one" give at most (1 − 1/n)^n to none.
                     assert!(none < 0.4, "group {j}, label {k}: nobody with {none}");
                 }
             }

@@ -1,4 +1,4 @@
-//! The samples as the embeddings see them.
+//! The samples in the form that the embeddings use.
 
 use crate::data::Csr;
 use crate::kernels::batch16::{self, BATCH16, Contest, Leads, Looks};
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Sparse rows, scaled so that none is longer than 1.
+/// Sparse rows, scaled so that no row is longer than 1.
 #[derive(Debug)]
 pub(super) struct Samples<'a> {
     starts: &'a [usize],
@@ -59,7 +59,7 @@ impl<'a> Samples<'a> {
         self.starts[i as usize]..self.starts[i as usize + 1]
     }
 
-    /// The samples as the kernels take them.
+    /// The samples in the form that the kernels use.
     pub fn view(&self) -> View<'_> {
         let entries = Entries::new(self.indices, &self.values, self.features);
         View { samples: self, entries, isa: Isa::detect() }
@@ -70,18 +70,18 @@ impl<'a> Samples<'a> {
         f64::from(self.lengths[i as usize])
     }
 
-    /// Most that two samples can be apart: `‖x − z‖² = ‖x‖² + ‖z‖² − 2⟨x, z⟩`.
+    /// The maximum distance of two samples: `‖x − z‖² = ‖x‖² + ‖z‖² − 2⟨x, z⟩`.
     pub fn apart(&self) -> f64 {
         self.apart
     }
 
-    /// What values were divided by, so that the longest sample has length 1.
+    /// The divisor of the values, so that the longest sample has length 1.
     pub fn longest(&self) -> f64 {
         self.longest
     }
 }
 
-/// Samples whose entries were checked once for the kernels.
+/// Samples whose entries are checked once for the kernels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View<'a> {
     samples: &'a Samples<'a>,
@@ -90,7 +90,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    /// Asks the caches for a sample that will be needed soon.
+    /// Prefetches a sample that will be needed soon.
     #[inline]
     pub fn prefetch(&self, i: u32) {
         for j in self.samples.span(i).step_by(16) {
@@ -99,7 +99,7 @@ impl View<'_> {
         }
     }
 
-    /// The products of each sample with each of two vectors: see [`sparse_dot2::dots`].
+    /// The products of each sample with two vectors: see [`sparse_dot2::dots`].
     pub fn dot2(&self, rows: &[u32], pairs: &[[f32; 2]], out: &mut [[f32; 2]]) {
         sparse_dot2::dots(self.isa, self.subset(rows), pairs, out);
     }

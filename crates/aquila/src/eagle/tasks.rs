@@ -1,4 +1,4 @@
-//! One task a label, or for sixteen that share their groups: embeddings are learned in parallel, the largest first.
+//! One task per label, or for sixteen that share their groups: embeddings are learned in parallel, the largest first.
 
 use super::assign::AssignParams;
 use super::grlr::{Grlr, Learned};
@@ -21,14 +21,14 @@ pub(super) struct Label<'a> {
     pub id: u32,
     /// The groups that carry it, with counts.
     carriers: Row<'a>,
-    /// Their samples.
+    /// Number of their samples.
     pub samples: usize,
-    /// Which label of its first group's bag it is.
+    /// The index of the label in its first group's bag.
     turn: usize,
 }
 
 impl<'a> Label<'a> {
-    /// Labels of no samples are left out; those of most samples come first.
+    /// Labels without samples are left out; labels with the most samples come first.
     pub fn all(carriers: &'a Csr, groups: &Groups, bags: &Csr) -> Vec<Self> {
         let label = |id: u32| {
             let mut label = Self { id, carriers: carriers.row(id as usize), samples: 0, turn: 0 };
@@ -50,7 +50,7 @@ impl<'a> Label<'a> {
     }
 }
 
-/// Memory that a thread may take up again.
+/// Memory that threads reuse.
 struct Idle<W>(Mutex<Vec<W>>);
 
 impl<W> Default for Idle<W> {
@@ -70,9 +70,10 @@ impl<W> Idle<W> {
     }
 }
 
-/// Learns all embeddings and keeps what `take` takes of each, ascending by label; labels of no samples are left out.
+/// Learns all embeddings and keeps the result of `take` for each, ascending by label; labels without samples are left
+/// out.
 ///
-/// What is given was checked. Runs inside the control's own pool, and reports progress as `stage`.
+/// The inputs have been checked. Runs inside the control's own pool, and reports progress as `stage`.
 pub(super) fn each_label<T: Send>(
     x: &Features,
     groups: &Groups,
@@ -101,7 +102,7 @@ pub(super) fn each_label<T: Send>(
             })
             .collect();
         let (work, done) = (labels.iter().map(|label| label.samples as u64).sum::<u64>(), Mutex::new(0u64));
-        // As many as threads; a new one for each label would cost more than most labels.
+        // At most one per thread; a new one for each label would cost more than most labels.
         let (idle, idle_batches) = (Idle::default(), Idle::default());
         let rounds = (params.iterations, f64::from(params.step));
         let alone = |label: &Label<'_>| {
@@ -157,7 +158,7 @@ pub(super) fn each_label<T: Send>(
     })?
 }
 
-/// The matrix labels × columns of what was found of each label.
+/// The matrix labels × columns of the results for each label.
 pub(super) fn matrix<T>(
     labels: usize,
     cols: usize,
