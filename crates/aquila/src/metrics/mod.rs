@@ -19,8 +19,8 @@
 //! | `psndcg` | `Σ_rows Σ_{l ≤ k} hit(l)·w/log(l+1)` over the same sum for the ideal list |
 //! | `psndcgPerRow` | as `psndcg`, but each row's two sums are first divided by `d(min(k, \|Y\|))` |
 //! | `microF1` | `2 Σ_rows \|S∩Y\| / Σ_rows (\|S\| + \|Y\|)` |
-//! | `macroF1` | mean over **all** labels of `2·hits / (times predicted + times true)`, a label never seen counts 0 |
-//! | `exampleF1` | mean of `2\|S∩Y\| / (\|S\| + \|Y\|)`, a row with neither counts 0 |
+//! | `macroF1` | mean over **all** labels of `2·hits / (times predicted + times true)`, a label never seen counts as 0 |
+//! | `exampleF1` | mean of `2\|S∩Y\| / (\|S\| + \|Y\|)`, a row with neither counts as 0 |
 //! | `hammingAccuracy` | `1 − Σ_rows \|S Δ Y\| / (rows · labels)` |
 //!
 //! `S` is the predicted set: the first k labels of the row's list, or fewer where the list is shorter, and of these
@@ -33,7 +33,7 @@
 //!   therefore allowed, but precision can then not reach 1.
 //! - **The ideal list** of a row holds its labels by descending weight. Labels never seen in training have count 0 and
 //!   thus the largest weight, and they are included.
-//! - **Rows without labels** count 0 ([`Unlabelled::Keep`], as in the scripts) or are left out of every measure
+//! - **Rows without labels** count as 0 ([`Unlabelled::Keep`], as in the scripts) or are left out of every measure
 //!   ([`Unlabelled::Skip`]). The report contains the policy and both numbers of rows.
 //! - **Ties** are resolved before evaluation: [`rank`] and our models put the lower label id first.
 //! - **0 / 0 is 0**, so an evaluation of no rows gives all zeros with `rows` 0.
@@ -46,13 +46,13 @@
 //! |---|---|---|
 //! | psp, psndcg | mean of row ratios | **not** what is published: the page's numbers are ratios of sums |
 //! | psndcg | pyxclib, napkinXC | divide by `d(min(k, \|Y\|))`: our `psndcgPerRow`; equal for k = 1 alone |
-//! | psp | napkinXC, `normalize=False` | the bare sum over `k · rows`, which can pass 1 |
+//! | psp | napkinXC, `normalize=False` | the bare sum over `k · rows`, which can exceed 1 |
 //! | precision | omikuji | a list shorter than k adds nothing at all to P@k, not even its hits |
 //! | recall | pyxclib's `recall_at_k`, napkinXC's C++ | leave unlabelled rows out: `Unlabelled::Skip` |
-//! | truth | pyxclib, Matlab | multiply the stored value in, so it must be 0 or 1; PECOS counts explicit zeros as labels |
-//! | ties | pyxclib | the last index first; PECOS and we the first |
-//! | propensities | napkinXC from lists | end at the largest training label, so unseen test labels fall out of the ideal list |
-//! | macroF1 | LaMP, MPVAE | leave out labels that are neither predicted nor true; scikit-learn, C-GMVAE and we count them 0 |
+//! | truth | pyxclib, Matlab | multiply by the stored value, so it must be 0 or 1; PECOS counts explicit zeros as labels |
+//! | ties | pyxclib | the last index comes first; for PECOS and us the first |
+//! | propensities | napkinXC from lists | end at the largest training label, so unseen test labels are missing from the ideal list |
+//! | macroF1 | LaMP, MPVAE | leave out labels that are neither predicted nor true; scikit-learn, C-GMVAE and we count them as 0 |
 //! | exampleF1 | LaMP, MPVAE, C-GMVAE | leave out rows with neither labels nor predictions |
 //!
 //! # Cost

@@ -70,7 +70,7 @@ pub fn most_counted(
 pub struct Bounds<'a> {
     /// Maximum number of leaves of a label.
     pub copies: usize,
-    /// Maximum number of labels in a leaf for further labels to be added.
+    /// Number of labels up to which further ones may fill a leaf.
     pub cap: usize,
     /// Minimum mean score of a label's rows at a further leaf.
     pub min_score: f64,

@@ -27,7 +27,7 @@ use rayon::prelude::*;
 pub struct Bisection {
     /// Compare directions (true) or means (false).
     pub spherical: bool,
-    /// Most rounds.
+    /// Maximum number of rounds.
     pub iterations: u32,
     /// Maximum number of rows used in rounds; 0 for all.
     pub sample: usize,

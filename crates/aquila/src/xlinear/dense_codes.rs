@@ -4,8 +4,8 @@
 //! the column's `cols` weights, padded with zeros to a multiple of [`LINE`] so that a product has no tail.
 //!
 //! * u8: one signed byte per weight, `round(127 · w / m)` with `m` the largest magnitude of the column, and one scale
-//! `m / 127` per column. The minifloat of sparse weights is unsuitable: dense weights go down to 0, which it cannot
-//! store, and with its three or four mantissa bits it errs by more than 1/254 of the largest weight.
+//!   `m / 127` per column. The minifloat of sparse weights is unsuitable: dense weights go down to 0, which it cannot
+//!   store, and with its three or four mantissa bits it errs by more than 1/254 of the largest weight.
 //! * bf16 and f32: as for sparse weights; the scale is 1 and is not stored.
 
 use super::{WeightFormat, WeightKind};

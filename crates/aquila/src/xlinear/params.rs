@@ -184,9 +184,9 @@ crate::params! {
         /// the search does not reach count with at most the lowest score of the beam), average, max or sum (over the
         /// reached leaves). Stored in the model.
         pub merge: Merge = Merge::All, "overlap.merge", Kind::Choice(Merge::TEXTS);
-        /// Maximum number of labels to which further labels may fill a leaf, in mean leaf sizes; above 128 labels,
-        /// rounded down to a multiple of 128. 0 is the paper's form: no bound, and labels leave their leaf for more
-        /// counted ones.
+        /// Number of labels up to which further ones may fill a leaf, in mean leaf sizes; above 128 labels, rounded
+        /// down to a multiple of 128. 0 is the paper's form: no bound, and labels leave their leaf for more counted
+        /// ones.
         pub leaf_cap: f32 = 2.0, "overlap.leafCap", Kind::Number { min: 0.0, max: 1000.0 };
         /// Minimum mean score that the layers above must give a label's rows at a further leaf; below it, the leaf is
         /// not worth its cost. The paper's form (overlap.leafCap 0) has no minimum.
@@ -199,7 +199,7 @@ crate::params! {
 }
 
 impl OverlapParams {
-    /// Whether labels may be placed elsewhere than in the tree.
+    /// Whether labels may be placed under other leaves than in the given tree.
     pub fn asked(&self) -> bool {
         self.copies > 1 || (self.leaf_cap == 0.0 && self.update)
     }

@@ -15,8 +15,8 @@
 //!
 //! * Directory: the position of each *bucket* of 16 features in the weight area, u32, or u64 in areas past 4 GiB.
 //! * Bucket: 16 size bytes, then the blocks one after the other, so a block's position is 16 plus the sizes before it.
-//! Size 0: the feature has no weights. Size 4: instead of a block, the u32 distance from the start of the bucket to a
-//! large block after the others (a block of four bytes is padded to five).
+//!   Size 0: the feature has no weights. Size 4: instead of a block, the u32 distance from the start of the bucket to a
+//!   large block after the others (a block of four bytes is padded to five).
 //! * The area ends with [`PAD`] zero bytes: vector loads may read past a block's end.
 //!
 //! ## A block
@@ -24,7 +24,6 @@
 //! the head section comes first, followed by one section for each layer below.
 //!
 //! * Head: one byte `n`. Up to 253: `n` column bytes, then `n` weights. 254: full, as below. 255: a u16 mask for every
-//! 16 columns of the head, then the weights of the set bits.
 //!   16 columns of the head, then the weights of the set bits.
 //! * Section: one byte `form`, then:
 //!
@@ -42,22 +41,22 @@
 //! weights of the feature in one chunk.
 //!
 //! * **Gaps**: each is the distance from the chunk after the last row's; the largest value means "add this, no row
-//! yet".
+//!   yet".
 //! * **Bitmap**: one bit per chunk; then, for every group of chunks except the first, a number (u16, wide: u32): the
-//! number of weights before it for entries, the number of rows before it for masks. A group has 64 chunks; for entries
-//! it has 32, 16 or 8 where 64 chunks have more than 48, 96 or 192 weights on average.
+//!   number of weights before it for entries, the number of rows before it for masks. A group has 64 chunks; for
+//!   entries it has 32, 16 or 8 where 64 chunks have more than 48, 96 or 192 weights on average.
 //! * **Entries**: `n` bytes, child in bits 0–6 and "last of the row" in bit 7; then `n` weights. (Storing weight and
-//! child side by side saves a cache line per row, but rows must then be counted over twice the bytes: no gain.)
+//!   child side by side saves a cache line per row, but rows must then be counted over twice the bytes: no gain.)
 //! * **Masks** of one word: for every eight rows except the first eight, the number of weights before them (u16, wide:
-//! u32), a u16 for each row, then the weights of the set bits. With more words: the number of weights before each row,
-//! then for each row its `words` masks and its weights.
+//!   u32), a u16 for each row, then the weights of the set bits. With more words: the number of weights before each
+//!   row, then for each row its `words` masks and its weights.
 //! * **Pages**, for layers of more than [`PAGE`] chunks: u32 number of bytes that follow, u32 number of pages; for each
-//! page its number and the distance of its section from the section's own form byte (u32 both); then the sections, with
-//! chunks counted from the page's first.
+//!   page its number and the distance of its section from the section's own form byte (u32 both); then the sections,
+//!   with chunks counted from the page's first.
 //!
 //! * **Full**: a weight for every accumulator of the layer (of the head), zeros where there is none. Sections below the
-//! head have a byte in front that gives the number of padding bytes before the weights, so that the weights start at a
-//! cache line, and with them the chunks that are as wide as one.
+//!   head have a byte in front that gives the number of padding bytes before the weights, so that the weights start at
+//!   a cache line, and with them the chunks that are as wide as one.
 //!
 //! Each section takes the smallest form, with two exceptions. Long lists, which cost a step for every row, are replaced
 //! by bitmaps, which cost a step for every chunk of the beam. Sections are full where half of the accumulators have a
