@@ -39,13 +39,12 @@
 //! - **0 / 0 is 0**, so an evaluation of no rows gives all zeros with `rows` 0.
 //!
 //! # Where others differ
-//! The same predictions give different numbers elsewhere: the differences are several points, more than most methods
-//! differ.
+//! The same predictions give other numbers there. They differ by several points, more than most methods do.
 //!
 //! | measure | who | how |
 //! |---|---|---|
 //! | psp, psndcg | mean of row ratios | **not** what is published: the page's numbers are ratios of sums |
-//! | psndcg | pyxclib, napkinXC | divide by `d(min(k, \|Y\|))`: our `psndcgPerRow`; equal for k = 1 alone |
+//! | psndcg | pyxclib, napkinXC | divide by `d(min(k, \|Y\|))`: our `psndcgPerRow`; equal only for k = 1 |
 //! | psp | napkinXC, `normalize=False` | the bare sum over `k · rows`, which can exceed 1 |
 //! | precision | omikuji | a list shorter than k adds nothing at all to P@k, not even its hits |
 //! | recall | pyxclib's `recall_at_k`, napkinXC's C++ | leave unlabelled rows out: `Unlabelled::Skip` |
