@@ -1,14 +1,12 @@
 //! Refinement: what it must find, what must hold of any answer, and odd input.
 
-mod common;
-
+use crate::common::{Lists, Rng, control, csr, lists, random_rows, refused};
 use aquila::eagle::{
     GroupMethod, Groups, LearnParams, Merge, RefineParams, Refined, advise, learn, likeness, refine,
     statistics, union,
 };
 use aquila::xlinear::{PredictParams, Scope, TrainInputs, TrainParams};
 use aquila::{Control, Csr, Dense, ErrorCode, Features};
-use common::{Lists, Rng, control, csr, lists, random_rows, refused};
 
 fn texts(rng: &mut Rng, rows: usize, topics: usize) -> (Features, Csr) {
     texts_with(rng, rows, topics, 8)

@@ -1,14 +1,11 @@
 //! What the classifiers of labels learn: from which rows, at which costs, and which weights are kept of it.
 
-mod common;
-mod train_support;
-
+use crate::common::{Lists, Rng, Single, csr, labels_below, lists, random_rows, random_tree, separable};
+use crate::train_support::{everything, learn, params, small, weights};
 use aquila::kernels::dcd::DualLoss;
 use aquila::tree::{LabelTree, NODE, TreeLayer};
 use aquila::xlinear::{Loss, Negatives, RelevanceNorm, ScoreForm, TrainInputs, TrainParams, WeightKind};
 use aquila::{Csr, Features};
-use common::{Lists, Rng, Single, csr, labels_below, lists, random_rows, random_tree, separable};
-use train_support::{everything, learn, params, small, weights};
 
 /// Layer, parent and column of a label's slot.
 fn slot(tree: &LabelTree, label: usize) -> (usize, usize, usize) {

@@ -1,13 +1,10 @@
 //! Trainings on data that has little to say: zeros, labels without rows, rows without labels, one of everything.
 
-mod common;
-mod train_support;
-
+use crate::common::{Lists, control, csr, lists, separable};
+use crate::train_support::{everything, learn, params, small, weights};
 use aquila::params::{Params, Value};
 use aquila::xlinear::{PredictParams, Relevance, Scope, ScoreForm, TrainInputs};
 use aquila::{Control, Csr, Features};
-use common::{Lists, control, csr, lists, separable};
-use train_support::{everything, learn, params, small, weights};
 
 #[test]
 fn zeros_of_y_are_no_labels() {

@@ -1,12 +1,10 @@
 //! What labels mean in each of their leaves, against a naive reading of the decoded weights.
 
-mod search_support;
-
+use crate::search_support::*;
 use aquila::control::Control;
 use aquila::tree::NODE;
 use aquila::xlinear::{Meanings, Telling};
 use aquila::{Error, ErrorCode};
-use search_support::*;
 use std::collections::HashMap;
 
 /// The columns on the way from the root to the parent of a column.

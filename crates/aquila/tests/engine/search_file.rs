@@ -1,14 +1,12 @@
 //! Model files: save, open, replace; parts come back; wrong questions get coded answers.
 
-mod search_support;
-
+use crate::search_support::*;
 use aquila::control::Control;
 use aquila::data::Row;
 use aquila::params::{Params, Value};
 use aquila::tree::LabelTree;
 use aquila::xlinear::{Block, Model, ModelParts, PredictParams, Scope, WeightFormat, WeightKind};
 use aquila::{Csr, Dense, ErrorCode, FeatureRow, Features};
-use search_support::*;
 
 fn plan(name: &str) -> Plan {
     plans().into_iter().find(|p| p.name == name).unwrap()

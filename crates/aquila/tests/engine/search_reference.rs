@@ -1,13 +1,11 @@
 //! Beam search against a naive predictor, over every kind of tree, weight format, score form, scope and instruction set.
 
-mod search_support;
-
+use crate::search_support::*;
 use aquila::Csr;
 use aquila::control::Control;
 use aquila::kernels::Isa;
 use aquila::params::{ParamType, Params, Value};
 use aquila::xlinear::{PredictParams, Scope, ScoreForm, Searcher};
-use search_support::*;
 use std::collections::BTreeSet;
 
 fn forms() -> Vec<ScoreForm> {

@@ -1,10 +1,8 @@
 //! Text files against a naive reader, for any thread count; every fault with its code, file and line.
 
-mod common;
-
+use crate::common::shared;
 use aquila::data::{self, Dataset, LibsvmOptions, Source};
 use aquila::{Control, Csr, Error, ErrorCode};
-use common::shared;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,14 +1,12 @@
 //! Label vectors, splits and trees, against closed forms and invariants.
 
-mod common;
-
+use crate::common::{Lists, Rng, control, csr, labels_below, lists, random_rows, refused};
 use aquila::control::Control;
 use aquila::tree::{
     Bisection, Clustering, Cut, LabelTree, NODE, Pifa, Points, Shape, Split, build, given, pii,
     whole_is_better,
 };
 use aquila::{Csr, ErrorCode};
-use common::{Lists, Rng, control, csr, labels_below, lists, random_rows, refused};
 use proptest::prelude::*;
 
 fn dense(m: &Csr) -> Vec<Vec<f64>> {
@@ -480,7 +478,7 @@ fn a_cancelled_build_ends() {
 #[test]
 fn collapse_widens_the_root_and_keeps_every_label() {
     for seed in 0..20 {
-        let tree = common::random_tree(&mut Rng::new(seed), 30, 10);
+        let tree = crate::common::random_tree(&mut Rng::new(seed), 30, 10);
         let depth = tree.layers().len();
         let mut labels: Vec<Vec<u32>> = Vec::new();
         for times in 0..5 {

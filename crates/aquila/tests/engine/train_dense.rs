@@ -1,7 +1,6 @@
 //! Rows with a dense block against the same rows with all columns sparse.
 
-mod common;
-
+use crate::common::{Lists, Rng, control, csr, random_rows, separable};
 use aquila::control::Control;
 use aquila::eagle::{Groups, LearnParams, learn};
 use aquila::kernels::dcd::{DenseRows, DualLoss, Entries, Problem, Rows, Span, Step};
@@ -12,7 +11,6 @@ use aquila::params::{Params, Value};
 use aquila::tree::{Cut, Pifa};
 use aquila::xlinear::{Model, PredictParams, Scope, ScoreForm, TrainInputs, TrainParams, train};
 use aquila::{Csr, Dense, ErrorCode, Features};
-use common::{Lists, Rng, control, csr, random_rows, separable};
 
 const LOSSES: [DualLoss; 3] = [DualLoss::SquaredHinge, DualLoss::Hinge, DualLoss::Logistic];
 

@@ -2,11 +2,9 @@
 //!
 //! With `AQUILA_GOLDEN=write` the test writes the files of the present version instead; that is for a new version only.
 
-mod search_support;
-
+use crate::search_support::{Plan, make, rows_of};
 use aquila::control::Control;
 use aquila::xlinear::{Model, PredictParams, Scope, WeightKind};
-use search_support::{Plan, make, rows_of};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,10 @@
 //! Bad input of training, its memory limit, its cancellation and its progress.
 
-mod common;
-
+use crate::common::{Lists, Rng, control, csr, lists, random_rows, refused, separable};
 use aquila::control::{Control, Progress};
 use aquila::tree::{LabelTree, NODE, TreeLayer};
 use aquila::xlinear::{Negatives, Relevance, TrainInputs, TrainParams, forecast, train};
 use aquila::{Csr, ErrorCode, Features};
-use common::{Lists, Rng, control, csr, lists, random_rows, refused, separable};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

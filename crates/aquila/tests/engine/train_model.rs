@@ -1,16 +1,13 @@
 //! Whole trainings: what every parameter learns, which results never differ, and what comes out again.
 
-mod common;
-mod train_support;
-
+use crate::common::{Lists, Rng, control, csr, labels_below, lists, random_tree, separable};
+use crate::train_support::{learn, params, precision_at_1, small, weights};
 use aquila::params::{Params, Value};
 use aquila::tree::{NODE, TreeLayer};
 use aquila::xlinear::{Model, Negatives, PredictParams, Scope, ScoreForm, TrainInputs, TrainParams, train};
 use aquila::{Control, Csr, Features, Row};
-use common::{Lists, Rng, control, csr, labels_below, lists, random_tree, separable};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use train_support::{learn, params, precision_at_1, small, weights};
 
 /// The most children of a node, and the most labels of a leaf.
 fn widest(model: &Model) -> (usize, usize) {

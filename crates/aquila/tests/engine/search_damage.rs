@@ -1,12 +1,10 @@
 //! Damaged, cut and foreign model files: refused with a code where the structure shows it, harmless where not.
 
-mod search_support;
-
+use crate::search_support::*;
 use aquila::control::Control;
 use aquila::kernels::Isa;
 use aquila::xlinear::{Model, PredictParams, Scope, Searcher};
 use aquila::{Csr, ErrorCode, Ranked};
-use search_support::*;
 
 fn examples() -> Vec<Made> {
     let wanted = [

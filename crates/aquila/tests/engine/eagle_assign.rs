@@ -1,13 +1,11 @@
 //! Groups, bags and assignment, against a plain reading of the paper and what must hold of any answer.
 
-mod common;
-
+use crate::common::{Lists, Rng, control, csr, lists, random_rows, refused};
 use aquila::eagle::{
     AssignParams, Assigned, ClusterParams, Groups, Merge, advise, assign, dense as with_zeros, embed, union,
 };
 use aquila::tree::{Cut, Pifa};
 use aquila::{Control, Csr, ErrorCode, Features};
-use common::{Lists, Rng, control, csr, lists, random_rows, refused};
 use proptest::prelude::*;
 
 /// Random samples with features, in groups of up to `size`, some samples in several groups or none.

@@ -6,8 +6,7 @@ use aquila::xlinear::{Model, PredictParams, Scope, TrainInputs, TrainParams, tra
 use aquila::{Csr, ErrorCode, Features};
 use std::sync::{Arc, Mutex};
 
-mod common;
-use common::{Rng, control, csr, random_tree, separable};
+use crate::common::{Rng, control, csr, random_tree, separable};
 
 fn params(copies: u32) -> TrainParams {
     let mut p = TrainParams::default();

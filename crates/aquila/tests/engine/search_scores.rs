@@ -1,13 +1,11 @@
 //! Scores keep their range and their order, whatever the sums are.
 
-mod search_support;
-
+use crate::search_support::*;
 use aquila::control::Control;
 use aquila::kernels::Isa;
 use aquila::tree::LabelTree;
 use aquila::xlinear::{Block, Model, ModelParts, PredictParams, Scope, ScoreForm, Searcher, WeightFormat};
 use aquila::{Csr, Row};
-use search_support::*;
 
 /// Plans of small trees, as they are and for rows of any length.
 fn small() -> Vec<Plan> {

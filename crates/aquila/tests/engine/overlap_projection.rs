@@ -5,8 +5,7 @@ use aquila::control::Control;
 use aquila::overlap::{Assignment, Bounds, Leaves, Reached, capped, most_counted};
 use aquila::tree::{LabelTree, NODE, TreeLayer};
 
-mod common;
-use common::Rng;
+use crate::common::Rng;
 
 /// A tree of two layers: leaf `l % leaves` holds label `l`.
 fn tree(labels: usize, leaves: usize) -> LabelTree {
@@ -34,7 +33,7 @@ struct Data {
 }
 
 fn data(rng: &mut Rng, rows: usize, labels: usize, leaves: usize, beam: usize) -> Data {
-    let lists: common::Lists = (0..rows)
+    let lists: crate::common::Lists = (0..rows)
         .map(|_| {
             (0..labels as u32)
                 .map(|l| (l, rng.below(3), f32::from(u8::from(rng.below(4) > 0))))
@@ -51,7 +50,7 @@ fn data(rng: &mut Rng, rows: usize, labels: usize, leaves: usize, beam: usize) -
             all.into_iter().map(|c| (c, [0.25, 0.5, 1.0][rng.below(3)])).collect()
         })
         .collect();
-    Data { y: common::csr(labels, &lists), m, leaves }
+    Data { y: crate::common::csr(labels, &lists), m, leaves }
 }
 
 impl Data {
@@ -162,7 +161,8 @@ fn leaves_that_are_found_beat_as_many_dealt_at_random() {
     for seed in 0..20 {
         let mut rng = Rng::new(seed);
         let rows: Vec<u32> = (0..800).map(|i| i % labels).collect();
-        let y = common::csr(labels as usize, &rows.iter().map(|l| vec![(*l, 1.0)]).collect::<Vec<_>>());
+        let y =
+            crate::common::csr(labels as usize, &rows.iter().map(|l| vec![(*l, 1.0)]).collect::<Vec<_>>());
         let own = tree(labels as usize, leaves);
         let go = |l: &u32| {
             let meant = if rng.below(2) == 0 { l % 8 } else { (l / 8 + l % 8 + 1) % 8 };
@@ -254,7 +254,7 @@ fn the_capped_form_is_the_sorted_list_of_all_wishes() {
 #[test]
 fn ties_go_to_the_lower_label_and_leaf() {
     // Two rows with both labels reach leaves 1 and 2 alike; leaf 1 has one place left.
-    let y = common::csr(3, &[vec![(0, 1.0), (1, 1.0)], vec![(0, 1.0), (1, 1.0)], vec![(2, 1.0)]]);
+    let y = crate::common::csr(3, &[vec![(0, 1.0), (1, 1.0)], vec![(0, 1.0), (1, 1.0)], vec![(2, 1.0)]]);
     let tree = LabelTree::new(
         3,
         vec![
@@ -275,7 +275,10 @@ fn ties_go_to_the_lower_label_and_leaf() {
 fn ties_of_the_projection_go_by_score_then_to_the_lower_leaf() {
     // Two rows of label 0 reach leaves 0, 1 and 2, the last with the larger scores; those of label 1 all alike; those of
     // label 2 reach leaf 1 twice with less than leaf 0 has of one.
-    let y = common::csr(3, &[vec![(0, 1.0)], vec![(0, 1.0)], vec![(1, 1.0)], vec![(2, 1.0)], vec![(2, 1.0)]]);
+    let y = crate::common::csr(
+        3,
+        &[vec![(0, 1.0)], vec![(0, 1.0)], vec![(1, 1.0)], vec![(2, 1.0)], vec![(2, 1.0)]],
+    );
     let tree = tree(3, 3);
     let reached = [
         vec![(0, 0.5), (1, 0.25), (2, 0.5)],
@@ -296,7 +299,7 @@ fn ties_of_the_projection_go_by_score_then_to_the_lower_leaf() {
 
 #[test]
 fn labels_under_the_root_and_labels_without_rows_stay_where_they_are() {
-    let y = common::csr(4, &[vec![(0, 1.0), (1, 1.0)], vec![(0, 1.0), (2, 1.0)]]);
+    let y = crate::common::csr(4, &[vec![(0, 1.0), (1, 1.0)], vec![(0, 1.0), (2, 1.0)]]);
     // Label 0 is placed under the root; label 3 has no row.
     let tree = LabelTree::new(
         4,

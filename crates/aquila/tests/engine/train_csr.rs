@@ -1,9 +1,7 @@
 //! Sparse matrices against dense ones, and every bad input with its code.
 
-mod common;
-
+use crate::common::{csr, lists, refused};
 use aquila::{Csr, Dense, ErrorCode, Features, Row};
-use common::{csr, lists, refused};
 use proptest::prelude::*;
 
 /// Rows of unsorted entries with duplicates, in quarters so that sums are exact.

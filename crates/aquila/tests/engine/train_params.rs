@@ -1,11 +1,9 @@
 //! Every parameter of training and prediction: bounds, kinds, names, round trips.
 
-mod common;
-
+use crate::common::refused;
 use aquila::ErrorCode;
 use aquila::params::{Kind, ParamSpec, Params, Value};
 use aquila::xlinear::{PredictParams, TrainParams};
-use common::refused;
 use std::collections::BTreeSet;
 
 /// Values that a parameter must take, and values that it must not.

@@ -1,12 +1,10 @@
 //! The blocked solver against liblinear's dual coordinate descent, one label at a time in f64.
 
-mod common;
-
+use crate::common::{Lists, Rng, Single, random_rows};
 use aquila::control::Control;
 use aquila::kernels::Isa;
 use aquila::kernels::dcd::{DualLoss, Entries, Problem, Rows, Span, Step};
 use aquila::linear::{REST, Scratch, Stop, lanes_of, solve, width_of};
-use common::{Lists, Rng, Single, random_rows};
 use proptest::prelude::*;
 
 const LOSSES: [DualLoss; 3] = [DualLoss::SquaredHinge, DualLoss::Hinge, DualLoss::Logistic];
@@ -296,7 +294,7 @@ fn stops_at_the_passes_and_at_a_cancelled_call() {
     assert!(run(1000, 0.1, &Control::default()).unwrap() < 100);
     let control = Control::default();
     control.cancel_flag().store(true, std::sync::atomic::Ordering::Relaxed);
-    common::refused(run(3, 0.1, &control), aquila::ErrorCode::Cancelled, &[]);
+    crate::common::refused(run(3, 0.1, &control), aquila::ErrorCode::Cancelled, &[]);
 }
 
 #[test]

@@ -1,12 +1,9 @@
 //! What models lose to weights of few bits.
 
-mod common;
-mod train_support;
-
+use crate::common::{control, shared};
 use aquila::data::read_xmc;
 use aquila::metrics::{Metrics, evaluate};
 use aquila::xlinear::{PredictParams, Scope, TrainInputs, TrainParams, WeightKind, train};
-use common::{control, shared};
 
 const RANKS: [u32; 3] = [1, 3, 5];
 
