@@ -4,7 +4,7 @@
 //! When the environment goes away first (a terminated worker, `process.exit`), its jobs are cancelled.
 
 use crate::error::{Error, IntoJs, Result, error, rejection};
-use aquila::ErrorCode;
+use aquila::{ErrorCode, memory};
 use napi::bindgen_prelude::{Function, Object, ToNapiValue};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
@@ -203,7 +203,7 @@ where
     let (deferred, promise) = env.create_deferred().js()?;
     let unstarted = deferred.clone();
     let body = move || {
-        let result = guard(|| work(&engine).js());
+        let result = guard(|| memory::headroom().and_then(|()| work(&engine)).js());
         // The listener goes before the promise settles, so that nothing is reported after it.
         drop(engine);
         deferred.resolve(move |env| {

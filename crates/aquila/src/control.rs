@@ -1,6 +1,7 @@
 //! What steers a heavy call from outside: threads, cancellation, progress, the memory limit.
 
 use crate::error::{Error, ErrorCode, Result, fail};
+use crate::memory;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -103,9 +104,25 @@ impl Control {
         if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    /// Whether anything follows from a forecast.
+    /// Whether forecasts are made: not inside a call whose forecast counted this one.
     pub(crate) fn wants_forecast(&self) -> bool {
-        !self.part && (self.memory_limit > 0 || self.progress.is_some())
+        !self.part
+    }
+
+    /// Refuses work that needs more memory than the limit, or than the system would give though it needed but the third
+    /// of its forecast that tests hold it to. `cure` says what helps but a higher limit.
+    pub(crate) fn fits(&self, what: &str, forecast: u64, cure: &str) -> Result<()> {
+        if !self.wants_forecast() {
+            return Ok(());
+        }
+        if self.memory_limit > 0 && forecast > self.memory_limit {
+            fail!(
+                MemoryLimit,
+                "{what} is forecast to need {}: raise the limit, {cure}",
+                beyond(forecast.into(), self.memory_limit)
+            );
+        }
+        memory::granted(forecast / 3, what)
     }
 
     /// Refuses work on so many rows and labels that needs more memory than the limit, and tells the listener the forecast of
@@ -120,13 +137,7 @@ impl Control {
         if !self.wants_forecast() {
             return Ok(());
         }
-        if self.memory_limit > 0 && forecast > self.memory_limit {
-            fail!(
-                MemoryLimit,
-                "{what} is forecast to need {}: raise the limit, {cure}",
-                beyond(forecast.into(), self.memory_limit)
-            );
-        }
+        self.fits(what, forecast, cure)?;
         let (rows, labels) = (rows as u64, labels as u64);
         self.report(&Progress {
             stage: "forecast",

@@ -38,6 +38,8 @@ pub enum ErrorCode {
     Cancelled,
     /// The forecast memory passes the given limit.
     MemoryLimit,
+    /// The system refused memory.
+    OutOfMemory,
     /// A valid request that this version does not serve.
     Unsupported,
     /// A defect of Aquila itself.
@@ -46,7 +48,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, for the documentation and for tests.
-    pub const ALL: [ErrorCode; 18] = [
+    pub const ALL: [ErrorCode; 19] = [
         Self::InvalidArgument,
         Self::UnknownOption,
         Self::ShapeMismatch,
@@ -63,6 +65,7 @@ impl ErrorCode {
         Self::Closed,
         Self::Cancelled,
         Self::MemoryLimit,
+        Self::OutOfMemory,
         Self::Unsupported,
         Self::Internal,
     ];
@@ -86,6 +89,7 @@ impl ErrorCode {
             Self::Closed => "CLOSED",
             Self::Cancelled => "CANCELLED",
             Self::MemoryLimit => "MEMORY_LIMIT",
+            Self::OutOfMemory => "OUT_OF_MEMORY",
             Self::Unsupported => "UNSUPPORTED",
             Self::Internal => "INTERNAL",
         }

@@ -17,6 +17,7 @@
 
 mod array;
 mod atomic;
+mod columns;
 mod csr;
 mod dense;
 mod features;
@@ -34,6 +35,7 @@ mod xmc;
 mod zip;
 
 pub use atomic::write_atomically;
+pub(crate) use columns::Columns;
 pub use csr::{Csr, Row};
 pub use dense::Dense;
 pub use features::{FeatureRow, Features};

@@ -3,6 +3,7 @@
 use super::groups::Groups;
 use super::learn::GroupMethod;
 use super::likeness::likeness;
+use super::narrow::narrow;
 use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::Result;
@@ -46,6 +47,7 @@ pub fn statistics(x: &Features, groups: &Groups, bags: &Csr, control: &Control) 
     groups.check_bags(bags)?;
     let likeness = likeness(x, groups, control)?;
     let filled = || (0..groups.len()).filter(|j| !groups.members(*j).is_empty());
+    let (bags, _) = &narrow(bags);
     let mut carried = vec![0usize; bags.cols()];
     filled().for_each(|j| {
         bags.row(j).iter().filter(|e| e.1 != 0.0).for_each(|(k, _)| carried[k as usize] += 1);

@@ -5,7 +5,8 @@
 
 use super::forecast;
 use super::groups::{Groups, union_of};
-use super::tasks::{each_label, matrix};
+use super::narrow::Narrow;
+use super::tasks::{each_label, embeddings, matrix};
 use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::Result;
@@ -58,7 +59,9 @@ pub fn assign(
     params.check()?;
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
-    forecast::check_embeddings("assignment", (x, groups, bags), with_embeddings, control)?;
+    let narrow = Narrow::new(x, bags);
+    forecast::check_embeddings("assignment", (&narrow, groups, bags.cols()), with_embeddings, control)?;
+    let (x, bags, all) = (&narrow.x, &*narrow.bags, bags.cols());
     let found = each_label(x, groups, bags, params, "assign", control, |grlr| {
         let similar = |(i, s): (u32, f32)| (i, if s == 0.0 { f32::MIN_POSITIVE } else { s });
         let mut samples: Vec<_> = grlr.best().into_iter().map(similar).collect();
@@ -67,8 +70,9 @@ pub fn assign(
         samples.dedup_by_key(|e| e.0);
         Found { samples, embedding: if with_embeddings { grlr.embedding() } else { Vec::new() } }
     })?;
-    let y = matrix(bags.cols(), x.rows(), &found, |f| &f.samples).transpose();
-    let embeddings = with_embeddings.then(|| matrix(bags.cols(), x.cols(), &found, |f| &f.embedding));
+    let y = narrow.labels(matrix(bags.cols(), x.rows(), &found, |f| &f.samples)?.transpose());
+    let embeddings =
+        with_embeddings.then(|| embeddings(&narrow, all, found, |f| &f.embedding)).transpose()?;
     Ok(Assigned { y, embeddings, seconds: since.elapsed().as_secs_f64() })
 }
 

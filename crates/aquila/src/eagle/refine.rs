@@ -27,7 +27,8 @@ use super::company::Company;
 use super::forecast;
 use super::groups::Groups;
 use super::lesson::{Lesson, certainty};
-use super::likeness::{likeness, unity};
+use super::likeness::{likeness_for, unity};
+use super::narrow::Narrow;
 use super::posterior::{Posterior, Rates};
 use super::separation::{Compared, decoys, separation};
 use crate::control::{Control, Progress};
@@ -75,6 +76,9 @@ pub struct Refined {
     pub seconds: f64,
 }
 
+/// What memory is asked for.
+pub(super) const REFINEMENT: &str = "refinement";
+
 /// Costs of the first rankers: means of groups say less than rows of their own.
 const FIRST_COST: f32 = 0.5;
 /// Parts of the groups in the fast form.
@@ -114,10 +118,13 @@ pub fn refine(
     if x.cols() == 0 {
         fail!(InvalidArgument, "x has no features to tell {} samples apart by: give some", x.rows());
     }
-    let likeness = likeness(x, groups, control)?;
-    forecast::check_refinement((x, groups, bags), likeness, params, rankers, control)?;
+    let likeness = likeness_for(REFINEMENT, x, groups, control)?;
+    let narrow = Narrow::new(x, bags);
+    forecast::check_refinement((&narrow, groups, bags.cols()), likeness, params, rankers, control)?;
+    let (x, bags) = (&narrow.x, &*narrow.bags);
     let refined = refine_alike(x, groups, bags, likeness, params, rankers, &control.part())?;
-    Ok(Refined { seconds: since.elapsed().as_secs_f64(), ..refined })
+    let y = narrow.labels(refined.y);
+    Ok(Refined { y, seconds: since.elapsed().as_secs_f64(), ..refined })
 }
 
 /// The same where it is known how like the samples of groups are, and that memory suffices.

@@ -24,7 +24,7 @@ mod worker;
 pub use block::{Block, LANES};
 pub use dense_codes::DenseCodes;
 pub(crate) use forecast::Sizes;
-pub use forecast::forecast;
+pub use forecast::{forecast, forecast_given};
 pub use meanings::{Leaf, Meanings, Telling};
 pub use model::{Model, ModelInfo, ModelParts, Ranked};
 pub(crate) use node::TrainRows;

@@ -9,13 +9,13 @@
 //! of k-means that takes 6 to 9 % off the layers of `delicious`, `debian-tags` and `debian-related`, next to nothing off
 //! those of generated sets, and leaves P@k within the noise of seeds.
 
-use super::forecast::{CURE, forecast};
+use super::forecast::{CURE, forecast, forecast_given};
 use super::learn::Learner;
 use super::node::TrainRows;
 use super::rounds;
 use super::{Model, ModelParts, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
 use crate::control::{Control, Progress};
-use crate::data::{Csr, Features};
+use crate::data::{Columns, Csr, Features};
 use crate::error::{Result, fail};
 use crate::params::Params;
 use crate::tree::{self, Bisection, Clustering, Cut, LabelTree, LabelVectors, Pifa, Shape, Split};
@@ -72,7 +72,7 @@ pub fn train(
 ) -> Result<(Model, TrainReport)> {
     params.check()?;
     check(x, y, params, &inputs)?;
-    let forecast_bytes = forecast(x, y, params, control.thread_count());
+    let forecast_bytes = forecast_given(x, y, params, &inputs, control.thread_count());
     control.allows("training", (x.rows(), y.cols()), forecast_bytes, CURE)?;
     control.install(|| run(x, y, params, inputs, forecast_bytes, control))?
 }
@@ -268,7 +268,8 @@ fn vectors(
     let p = &params.tree;
     let most = Cut::to(p.vector_entries as usize);
     if let Some(own) = own {
-        return Ok((tree::given(own, most, control)?.into(), false));
+        let narrow = Columns::of(own).map(|columns| columns.narrow(own));
+        return Ok((tree::given(narrow.as_ref().unwrap_or(own), most, control)?.into(), false));
     }
     let labels_rows = y.transpose();
     match p.vectors {
