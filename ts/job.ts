@@ -7,6 +7,9 @@ import { native } from './native.js'
 import { type CallOptions, integer, only, optionsOf, type Progress } from './options.js'
 import type { Turn } from './pieces.js'
 
+// `process.exit` ends the process with jobs under way, without the hooks of environments.
+process.on('exit', () => native.leave())
+
 const KNOWN = ['signal', 'onProgress', 'threads', 'seed', 'memoryLimit'] as const
 
 function isSignal(value: unknown): value is AbortSignal {

@@ -152,14 +152,20 @@ thread_local! {
     static RUNNING: RefCell<Option<Vec<Weak<AtomicBool>>>> = const { RefCell::new(None) };
 }
 
+/// Cancels the jobs of this thread's environment, and removes the files that they had not finished: the process may
+/// end before they get to it.
+#[napi(catch_unwind)]
+pub fn leave() {
+    let jobs = RUNNING.with_borrow_mut(|running| running.as_mut().map(std::mem::take)).unwrap_or_default();
+    jobs.iter().filter_map(Weak::upgrade).for_each(|flag| flag.store(true, Ordering::Relaxed));
+    aquila::data::remove_cancelled();
+}
+
 /// Makes the end of the environment cancel the job, so that a terminated worker leaves no work behind.
 fn cancel_with_environment(env: &Env, flag: &Arc<AtomicBool>) -> napi::Result<()> {
     RUNNING.with_borrow_mut(|running| {
         if running.is_none() {
-            env.add_env_cleanup_hook((), |()| {
-                let jobs = RUNNING.with_borrow_mut(Option::take).unwrap_or_default();
-                jobs.iter().filter_map(Weak::upgrade).for_each(|flag| flag.store(true, Ordering::Relaxed));
-            })?;
+            env.add_env_cleanup_hook((), |()| leave())?;
         }
         let jobs = running.get_or_insert_default();
         jobs.retain(|job| job.strong_count() > 0);
