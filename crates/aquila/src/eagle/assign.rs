@@ -29,7 +29,7 @@ crate::params! {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assigned {
     /// Samples × labels: the similarity of each assignment, which may be negative; 0 is written as the smallest
-    /// positive number, for an entry of 0 is no label.
+    /// positive number, for an entry of 0 is no label. What passes the range of f32 is its end.
     pub y: Csr,
     /// Labels × features, each row of length 1 (empty for labels of no group), where they were asked for.
     pub embeddings: Option<Csr>,
@@ -63,7 +63,9 @@ pub fn assign(
     forecast::check_embeddings("assignment", (&narrow, groups, bags.cols()), with_embeddings, control)?;
     let (x, bags, all) = (&narrow.x, &*narrow.bags, bags.cols());
     let found = each_label(x, groups, bags, params, "assign", control, |grlr| {
-        let similar = |(i, s): (u32, f32)| (i, if s == 0.0 { f32::MIN_POSITIVE } else { s });
+        // Rows that are not scaled may be so long that similarities leave the range of f32.
+        let within = |s: f32| if s == 0.0 { f32::MIN_POSITIVE } else { s.clamp(f32::MIN, f32::MAX) };
+        let similar = |(i, s): (u32, f32)| (i, within(s));
         let mut samples: Vec<_> = grlr.best().into_iter().map(similar).collect();
         // A sample of several groups may be chosen more than once: its best counts.
         samples.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
@@ -76,7 +78,7 @@ pub fn assign(
     Ok(Assigned { y, embeddings, seconds: since.elapsed().as_secs_f64() })
 }
 
-/// The baseline: every sample gets all labels of its groups, with their counts summed.
+/// The baseline: every sample gets all labels of its groups, with their counts summed, at most up to the largest float.
 pub fn union(groups: &Groups, bags: &Csr, control: &Control) -> Result<Csr> {
     groups.check_bags(bags)?;
     forecast::check_union((groups, bags), control)?;

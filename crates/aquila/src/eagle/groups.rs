@@ -181,7 +181,8 @@ pub(super) fn union_of(groups: &Groups, bags: &Csr, control: &Control) -> Result
     sum_rows(memberships.iter_rows().map(|of_sample| of_sample.indices), bags, |count| count, control)
 }
 
-/// For each list the sum of these rows of `of`, whose non-zero entries count with this value, above 0.
+/// For each list the sum of these rows of `of`, whose non-zero entries count with this value, above 0; sums end at the
+/// largest float.
 pub(super) fn sum_rows<'a>(
     lists: impl Iterator<Item = &'a [u32]>,
     of: &Csr,
@@ -199,7 +200,8 @@ pub(super) fn sum_rows<'a>(
                 if sums[j as usize] == 0.0 {
                     indices.push(j);
                 }
-                sums[j as usize] += value(v);
+                let sum = &mut sums[j as usize];
+                *sum = (*sum + value(v)).min(f32::MAX);
             }
         }
         if !indices[begin..].is_sorted() {
