@@ -147,6 +147,13 @@ pub struct Refined {
     /// Samples × labels.
     #[napi(ts_type = "Matrix")]
     pub y: Matrix,
+    /// What each label weighs in a training.
+    #[napi(ts_type = "Matrix")]
+    pub relevance: Matrix,
+    /// The costs with which to learn them.
+    pub cp: f64,
+    /// The same of negatives.
+    pub cn: f64,
     /// How like the samples of one group are.
     pub likeness: f64,
     /// The least probability of a label that followed from it.
@@ -169,11 +176,17 @@ pub fn refine_labels<'env>(
     let params: RefineParams = params::read(&options)?;
     let work = move |control: &aquila::Control| {
         let groups = Groups::from_memberships_allowed(groups.sparse(), control)?;
-        eagle::refine(&x, &groups, bags.sparse(), &params, &TrainParams::default(), control)
+        let usual = TrainParams::default();
+        let refined = eagle::refine(&x, &groups, bags.sparse(), &params, &usual, control)?;
+        let lesson = refined.lesson(&usual).solver;
+        Ok((refined, lesson))
     };
-    job::run(env, "refine", control, work, |env, refined| {
+    job::run(env, "refine", control, work, |env, (refined, lesson)| {
         Ok(Refined {
             y: Matrix::new(&env, refined.y.into()),
+            relevance: Matrix::new(&env, refined.relevance.into()),
+            cp: f64::from(lesson.cp),
+            cn: f64::from(lesson.cn),
             likeness: refined.likeness,
             threshold: f64::from(refined.threshold),
             seconds: refined.seconds,

@@ -347,3 +347,23 @@ fn advice_follows_from_what_groups_are_like() {
         &["3 groups", "2 rows"],
     );
 }
+
+#[test]
+fn what_refinement_finds_teaches_in_two_steps_what_learning_learns_in_one() {
+    let mut rng = Rng::new(4);
+    let (x, y) = texts(&mut rng, 600, 8);
+    let random = Groups::random(600, 4, 1).unwrap();
+    let mut order: Vec<u32> = (0..600).collect();
+    order.sort_by_key(|i| y.row(*i as usize).indices.to_vec());
+    let alike = Groups::from_lists(600, order.chunks(10).map(<[u32]>::to_vec)).unwrap();
+    for groups in [random, alike] {
+        let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
+        let control = control(2, 3);
+        let once = learn(&x, &groups, &bags, &LearnParams::default(), TrainInputs::default(), &control);
+        let found = run(&x, &groups, &bags, &RefineParams::default(), &control);
+        let params = found.lesson(&TrainParams::default());
+        let inputs = TrainInputs { relevance: Some(found.relevance), ..TrainInputs::default() };
+        let twice = aquila::xlinear::train(&x, &found.y, &params, inputs, &control);
+        assert!(once.unwrap().0.as_bytes() == twice.unwrap().0.as_bytes());
+    }
+}

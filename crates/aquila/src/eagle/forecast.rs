@@ -270,6 +270,7 @@ fn of_refinement(
     let given = Given::new(x, groups, bags);
     let chosen = given.lessons_of_samples(chosen(&given, groups, bags, likeness, params, control)?);
     let work = refining(&given, bags, &chosen, params, rankers, control.thread_count());
+    // What labels weigh is made once all else is gone.
     Ok(work as u64 + narrow.bytes())
 }
 

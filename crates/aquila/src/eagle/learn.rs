@@ -122,10 +122,10 @@ pub fn learn(
             (assigned.y, params.clone())
         }
         GroupMethod::Refine => {
-            let refined =
+            let (y, lesson) =
                 refine_alike(&narrow.x, groups, bags, likeness, &how.refinement(), params, control)?;
-            let y = refined.lesson.weighed(&refined.y);
-            let params = refined.lesson.ranker(params, &y);
+            let y = lesson.weighed(&y);
+            let params = lesson.ranker(params, &y);
             (y, params)
         }
     };

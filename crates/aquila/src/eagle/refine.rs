@@ -66,6 +66,9 @@ crate::params! {
 pub struct Refined {
     /// Samples × labels: the confidence of each label, above 0 and at most 1.
     pub y: Csr,
+    /// What each of these labels weighs in a training, with their pattern: as much as it is likely, or nearer to 1 in
+    /// groups of like samples.
+    pub relevance: Csr,
     /// How like the samples of one group are: see [`likeness`](super::likeness()).
     pub likeness: f64,
     /// The least probability of a label that followed from it.
@@ -122,12 +125,22 @@ pub fn refine(
     let narrow = Narrow::new(x, bags);
     forecast::check_refinement((&narrow, groups, bags.cols()), likeness, params, rankers, control)?;
     let (x, bags) = (&narrow.x, &*narrow.bags);
-    let refined = refine_alike(x, groups, bags, likeness, params, rankers, &control.part())?;
-    let y = narrow.labels(refined.y);
-    Ok(Refined { y, seconds: since.elapsed().as_secs_f64(), ..refined })
+    let (y, lesson) = refine_alike(x, groups, bags, likeness, params, rankers, &control.part())?;
+    let y = narrow.labels(y);
+    let (relevance, threshold) = (lesson.weighed(&y), lesson.threshold);
+    Ok(Refined { y, relevance, likeness, threshold, lesson, seconds: since.elapsed().as_secs_f64() })
 }
 
-/// The same where it is known how like the samples of groups are, and that memory suffices.
+impl Refined {
+    /// The parameters with which a training on these labels and relevances is that of [`learn`](super::learn()): costs
+    /// are scaled by how certain the labels are.
+    pub fn lesson(&self, params: &TrainParams) -> TrainParams {
+        self.lesson.ranker(params, &self.relevance)
+    }
+}
+
+/// The labels, and how a model should learn them, where it is known how like the samples of groups are, and that memory
+/// suffices.
 pub(super) fn refine_alike(
     x: &Features,
     groups: &Groups,
@@ -136,7 +149,7 @@ pub(super) fn refine_alike(
     params: &RefineParams,
     rankers: &TrainParams,
     control: &Control,
-) -> Result<Refined> {
+) -> Result<(Csr, Lesson)> {
     let since = Instant::now();
     let x = x.as_csr();
     let rows = TrainRows::new(&x, true);
@@ -204,7 +217,7 @@ pub(super) fn refine_alike(
         work.believe(&mut posterior, &company, &evidence)?;
     }
     let y = control.install(|| pairs.choose(posterior.likely(), lesson.threshold, control))??;
-    Ok(Refined { y, likeness, threshold: lesson.threshold, lesson, seconds: since.elapsed().as_secs_f64() })
+    Ok((y, lesson))
 }
 
 /// Which part of the groups each of them is of, and each sample by its first group; `u32::MAX` for samples of none.
