@@ -8,10 +8,40 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+/// What heavy calls report that they are doing, in the order of a call that has several.
+pub mod stage {
+    /// Memory was forecast: the first report of work that has a forecast.
+    pub const FORECAST: &str = "forecast";
+    /// Labels of groups become labels of samples, by embeddings.
+    pub const ASSIGN: &str = "assign";
+    /// Embeddings of labels are learned.
+    pub const EMBED: &str = "embed";
+    /// Labels of groups become labels of samples, by rankers.
+    pub const REFINE: &str = "refine";
+    /// Labels become vectors.
+    pub const LABEL_VECTORS: &str = "labelVectors";
+    /// Vectors become a tree.
+    pub const TREE: &str = "tree";
+    /// The upper layers are learned that say where rows go.
+    pub const MATCHER: &str = "matcher";
+    /// Labels are hung under further leaves.
+    pub const OVERLAP: &str = "overlap";
+    /// The classifiers of all layers are learned.
+    pub const LAYERS: &str = "layers";
+    /// Weights are brought to their places in the model.
+    pub const LAYOUT: &str = "layout";
+    /// Rows get their labels.
+    pub const PREDICT: &str = "predict";
+
+    /// Every stage.
+    pub const ALL: [&str; 11] =
+        [FORECAST, ASSIGN, EMBED, REFINE, LABEL_VECTORS, TREE, MATCHER, OVERLAP, LAYERS, LAYOUT, PREDICT];
+}
+
 /// A report of how far a heavy call has come.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Progress {
-    /// What is being done: `"forecast"`, which is the first report of work that is forecast, `"labelVectors"`, `"tree"`, `"layers"`, `"model"`, `"predict"`, …
+    /// What is being done: one of [`stage::ALL`].
     pub stage: &'static str,
     /// Units of work done in this stage.
     pub done: u64,
@@ -140,7 +170,7 @@ impl Control {
         self.fits(what, forecast, cure)?;
         let (rows, labels) = (rows as u64, labels as u64);
         self.report(&Progress {
-            stage: "forecast",
+            stage: stage::FORECAST,
             done: 1,
             total: 1,
             rows,

@@ -7,7 +7,7 @@ use super::forecast;
 use super::groups::{Groups, union_of};
 use super::narrow::Narrow;
 use super::tasks::{each_label, embeddings, matrix};
-use crate::control::Control;
+use crate::control::{Control, stage};
 use crate::data::{Csr, Features};
 use crate::error::Result;
 use crate::params::{Kind, Params};
@@ -62,7 +62,7 @@ pub fn assign(
     let narrow = Narrow::new(x, bags);
     forecast::check_embeddings("assignment", (&narrow, groups, bags.cols()), with_embeddings, control)?;
     let (x, bags, all) = (&narrow.x, &*narrow.bags, bags.cols());
-    let found = each_label(x, groups, bags, params, "assign", control, |grlr| {
+    let found = each_label(x, groups, bags, params, stage::ASSIGN, control, |grlr| {
         // Rows that are not scaled may be so long that similarities leave the range of f32.
         let within = |s: f32| if s == 0.0 { f32::MIN_POSITIVE } else { s.clamp(f32::MIN, f32::MAX) };
         let similar = |(i, s): (u32, f32)| (i, within(s));

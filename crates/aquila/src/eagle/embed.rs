@@ -10,7 +10,7 @@ use super::grlr::Learned;
 use super::groups::Groups;
 use super::narrow::Narrow;
 use super::tasks::{each_label, embeddings};
-use crate::control::{Control, beyond};
+use crate::control::{Control, beyond, stage};
 use crate::data::{Csr, Dense, Features};
 use crate::error::{Result, fail};
 use crate::memory;
@@ -31,7 +31,7 @@ pub fn embed(
     let narrow = Narrow::new(x, bags);
     forecast::check_embeddings("embedding", (&narrow, groups, bags.cols()), true, control)?;
     let take = |grlr: &mut dyn Learned| grlr.embedding();
-    let found = each_label(&narrow.x, groups, &narrow.bags, params, "embed", control, take)?;
+    let found = each_label(&narrow.x, groups, &narrow.bags, params, stage::EMBED, control, take)?;
     embeddings(&narrow, bags.cols(), found, |embedding| embedding)
 }
 

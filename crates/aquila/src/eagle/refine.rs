@@ -31,7 +31,7 @@ use super::likeness::{likeness_for, unity};
 use super::narrow::Narrow;
 use super::posterior::{Posterior, Rates};
 use super::separation::{Compared, decoys, separation};
-use crate::control::{Control, Progress};
+use crate::control::{Control, Progress, stage};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
 use crate::params::{Kind, Params};
@@ -371,7 +371,7 @@ impl Work<'_> {
     fn tell(&self, done: u32, total: u32) {
         let seconds = self.since.elapsed().as_secs_f64();
         self.control.report(&Progress {
-            stage: "refine",
+            stage: stage::REFINE,
             done: u64::from(done),
             total: u64::from(total),
             rows: self.x.rows() as u64,

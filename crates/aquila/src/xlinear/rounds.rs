@@ -13,7 +13,7 @@ use super::block::Block;
 use super::layout::CHUNK;
 use super::learn::Learner;
 use super::train::rows_by_label;
-use crate::control::Progress;
+use crate::control::{Progress, stage};
 use crate::error::Result;
 use crate::overlap::{Bounds, Leaves, Reached, UnderRoot, capped, most_counted};
 use crate::tree::{LabelTree, NODE};
@@ -56,7 +56,7 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
     for round in 0..rounds {
         let tell = |done| {
             learner.control.report(&Progress {
-                stage: "overlap",
+                stage: stage::OVERLAP,
                 done: u64::from(round + done),
                 total: u64::from(rounds),
                 rows: learner.x.rows() as u64,
@@ -66,7 +66,7 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
                 ..Progress::default()
             });
         };
-        let matcher = learner.layers(&now, last, &solver, "matcher", Vec::new())?;
+        let matcher = learner.layers(&now, last, &solver, stage::MATCHER, Vec::new())?;
         tell(0);
         let reached = reached(learner, &now, &leaves, &matcher)?;
         let control = learner.control;

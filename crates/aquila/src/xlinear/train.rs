@@ -14,7 +14,7 @@ use super::learn::Learner;
 use super::node::TrainRows;
 use super::rounds;
 use super::{Model, ModelParts, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
-use crate::control::{Control, Progress};
+use crate::control::{Control, Progress, stage};
 use crate::data::{Columns, Csr, Features};
 use crate::error::{Result, fail};
 use crate::params::Params;
@@ -175,7 +175,7 @@ fn run(
     let tree = match inputs.tree {
         Some(tree) => tree,
         None => {
-            tell("labelVectors", 0);
+            tell(stage::LABEL_VECTORS, 0);
             let whole_forecast = whole_forecast(x, y, params, control);
             let fits = control.memory_limit == 0 || whole_forecast <= control.memory_limit;
             let own = inputs.label_vectors.as_ref();
@@ -184,7 +184,7 @@ fn run(
                 report.forecast_bytes = whole_forecast;
             }
             report.label_vectors = lap();
-            tell("tree", 0);
+            tell(stage::TREE, 0);
             tree::build(vectors, &shape(params), control)?.collapse(params.tree.collapse)
         }
     };
@@ -212,15 +212,15 @@ fn run(
         if params.overlap.asked() { rounds::disentangle(&learner, tree)? } else { (tree, Vec::new()) };
     report.overlap = lap();
     let tree = if given { tree } else { by_rows(tree, y) };
-    let blocks = learner.layers(&tree, tree.layers().len(), &params.solver, "layers", known)?;
+    let blocks = learner.layers(&tree, tree.layers().len(), &params.solver, stage::LAYERS, known)?;
     let format = learner.format();
     drop(rows);
     report.layers = lap();
-    tell("layout", 0);
+    tell(stage::LAYOUT, 0);
     let model = Model::assemble(parts, &tree, format, blocks, control)?;
     report.layout = lap();
     report.total = since.elapsed().as_secs_f64();
-    tell("layout", 1);
+    tell(stage::LAYOUT, 1);
     Ok((model, report))
 }
 
