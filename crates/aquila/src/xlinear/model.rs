@@ -274,7 +274,10 @@ impl Model {
         let number = |of: &Json, name: &str| {
             of.get(name).and_then(Json::as_u64).ok_or_else(|| broken(format!("its description lacks {name}")))
         };
-        let size = |of: &Json, name: &str| number(of, name).map(|v| v as usize);
+        let size = |of: &Json, name: &str| {
+            let beyond = |_| broken(format!("its {name} passes what this machine can address"));
+            number(of, name).and_then(|v| usize::try_from(v).map_err(beyond))
+        };
 
         let mut layers = Vec::new();
         for l in description.get("layers").and_then(Json::as_array).map_or(&[][..], Vec::as_slice) {
@@ -295,6 +298,12 @@ impl Model {
         };
         if layers.is_empty() || !layers.iter().all(fits) {
             return Err(broken("its layers are impossible".into()));
+        }
+        if !layers.iter().all(|l| l.addressable(isize::MAX as usize)) {
+            fail!(
+                Unsupported,
+                "the model's layers are larger than this machine can address: use one of 64 bits"
+            );
         }
         let head_columns = Shape::place_head(&mut layers);
         let shape = Shape { layers, head_columns };
