@@ -1,6 +1,6 @@
 // Labels of groups on the command line.
 
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { type Csr, readNpy, readNpz } from 'aquila-xmc'
 import { expect, it } from 'vitest'
 import { json, workplace } from './cli-helpers.js'
@@ -144,6 +144,18 @@ it('refines them, and learns from them at once', async () => {
     s,
   )
   expect(fast.threshold).toBeLessThanOrEqual(0.6 + 1e-6)
+
+  // In two steps as at once.
+  const [w, once, twice] = [place('W.npz'), place('once.aquila'), place('twice.aquila')]
+  const taught = await json('refine', ...args, '--out', s, '--relevance', w)
+  expect(taught.relevance).toBe(w)
+  const costs = Object.entries(taught.solver).flatMap(([name, value]) => ['--set', `solver.${name}=${value}`])
+  await json('train', '--x', x, '--y', s, '--relevance', w, ...costs, '--out', twice)
+  await json('train', ...args, '--out', once)
+  expect(readFileSync(twice).equals(readFileSync(once))).toBe(true)
+  expect((await cli('refine', ...args, '--out', s, '--relevance', w)).stdout).toContain(
+    `--y ${s} --relevance ${w} --set solver.relevance=leaves --set solver.cp=`,
+  )
 
   const model = place('groups.aquila')
   const set = ['--set', 'group.method=refine', '--set', 'group.rounds=0', '--set', 'tree.maxLeaf=10']

@@ -148,6 +148,21 @@ export async function assign(
 export interface Refined {
   /** Samples × labels: how sure each label is, above 0 and at most 1. */
   y: Csr
+  /** What each of these labels weighs in a training, the `relevance` of `XLinear.train`: less where it is less sure. */
+  relevance: Csr
+  /**
+   * For `solver` of that training, which learns labels with the more caution the less sure they are. With these and
+   * `relevance` it learns what `XLinear.trainGroups` learns at once, but for samples of no group: those have no labels
+   * here, and are left out there.
+   */
+  solver: {
+    /** Relevances weigh labels at their leaves, and not on the way there. */
+    relevance: 'leaves'
+    /** The cost of a positive. */
+    cp: number
+    /** The cost of a negative. */
+    cn: number
+  }
   /** How much more alike samples of one group are than samples of all: 0 in random groups, 1 in groups of equals. */
   likeness: number
   /** The least probability that made a label: less than asked for where samples of a group are alike. */
@@ -162,7 +177,15 @@ export interface Refined {
  * each of its labels belongs to at least one of its samples.
  *
  * Bags with counts above 1 (`aggregate` makes them) tell how often a label is to be given; bags of ones do not.
- * `XLinear.trainGroups` goes from groups to a model at once.
+ * `XLinear.trainGroups` goes from groups to a model at once; in two steps the labels may be looked at on the way:
+ *
+ * @example
+ * ```ts
+ * const groups = Groups.random(x.rows, 4)
+ * const { y: found, relevance, solver } = await eagle.refine(x, groups, await groups.aggregate(y))
+ * const model = await XLinear.train(x, found, { relevance, solver })
+ * console.log(model.info.labels === y.cols) // true
+ * ```
  */
 export async function refine(
   x: Csr | Features,
@@ -174,7 +197,9 @@ export async function refine(
   const flat = flatten(optionsOf(options), specs.refine)
   const [rows, of, labels] = [featuresOf(x, 'x'), groupsOf(groups), csrOf(bags, 'bags')]
   const found = await run(call, refine, (control) => native.refineLabels(rows, of, labels, flat, control))
-  return { ...found, y: Csr.wrap(found.y) }
+  const { cp, cn, ...rest } = found
+  const solver = { relevance: 'leaves', cp, cn } as const
+  return { ...rest, y: Csr.wrap(found.y), relevance: Csr.wrap(found.relevance), solver }
 }
 
 /** The baseline: gives every sample all labels of its groups. */

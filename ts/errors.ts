@@ -34,6 +34,8 @@ export type ErrorCode =
   | 'CANCELLED'
   /** The forecast memory passes the given limit. */
   | 'MEMORY_LIMIT'
+  /** The system refused memory. */
+  | 'OUT_OF_MEMORY'
   /** A valid request that this version does not serve. */
   | 'UNSUPPORTED'
   /** There is no native library for this platform, or it was not installed. */

@@ -46,7 +46,7 @@ export {
   type PropensitySource,
   type Report,
 } from './metrics.js'
-export type { CallOptions, OptionValue, Progress } from './options.js'
+export type { CallOptions, OptionValue, Progress, Stage } from './options.js'
 export { Ranked, type RankedRow } from './ranked.js'
 export type { RowInput } from './rows.js'
 export * as runtime from './runtime.js'

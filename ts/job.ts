@@ -7,6 +7,9 @@ import { native } from './native.js'
 import { type CallOptions, integer, only, optionsOf, type Progress } from './options.js'
 import type { Turn } from './pieces.js'
 
+// `process.exit` ends the process with jobs under way, without the hooks of environments.
+process.on('exit', () => native.leave())
+
 const KNOWN = ['signal', 'onProgress', 'threads', 'seed', 'memoryLimit'] as const
 
 function isSignal(value: unknown): value is AbortSignal {
@@ -19,7 +22,8 @@ function deliverer(listener: (progress: Progress) => void): (events: ProgressEve
   return (events) => {
     for (const event of events) {
       try {
-        listener(event)
+        // The engine tests that it reports no stages but these.
+        listener(event as Progress)
       } catch (error) {
         if (warned) continue
         warned = true

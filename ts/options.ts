@@ -11,13 +11,29 @@ export type OptionValue = boolean | number | string
 /** Options by the engine's full names. */
 export type FlatOptions = Record<string, OptionValue>
 
+/**
+ * What a heavy call is doing. `'forecast'` comes first, where memory is forecast; then, as far as the call does it:
+ * labels of groups are assigned, embedded or refined; labels become vectors and these a tree; the upper layers are
+ * learned as a matcher and labels hung under further leaves; all layers are learned and laid out. Prediction has one
+ * stage of its own. Later versions may have others.
+ */
+export type Stage =
+  | 'forecast'
+  | 'assign'
+  | 'embed'
+  | 'refine'
+  | 'labelVectors'
+  | 'tree'
+  | 'matcher'
+  | 'overlap'
+  | 'layers'
+  | 'layout'
+  | 'predict'
+
 /** How far a call has come. */
 export interface Progress {
-  /**
-   * What is being done: `'forecast'` first, where work is forecast, `'labelVectors'`, `'tree'`, `'layers'`, `'model'`,
-   * `'predict'`, …
-   */
-  stage: string
+  /** What is being done. */
+  stage: Stage
   /** Units of work done in this stage. */
   done: number
   /** Units of work of this stage in all. */

@@ -261,7 +261,7 @@ export async function onGroups<T>(
   work: (given: Grouped, call: CallOptions) => Promise<T>,
 ): Promise<T & { size: number }> {
   const call = { threads: options.threads, signal }
-  await checkFiles(command, '--out', '--embeddings')
+  await checkFiles(command, '--out', '--embeddings', '--relevance')
   const { x } = await readRows(options, call)
   const { groups, bags } = await readGroups(options, call)
   const { show, end } = progress(options.json)

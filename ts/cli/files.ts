@@ -1,7 +1,18 @@
 // Files of the command line: places to write to, and small texts. Matrices and models are the engine's to read.
 
 import { randomUUID } from 'node:crypto'
-import { readFile, readlink, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import {
+  access,
+  chmod,
+  constants,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join } from 'node:path'
 import type { Command } from 'commander'
 import { AquilaError } from '../errors.js'
@@ -35,12 +46,22 @@ async function probe(path: string, folder: string): Promise<void> {
   await rm(made, { force: true })
 }
 
+/** Refuses a read-only file. The first user may write to any, and means it by the mark alone. */
+async function checkRights(path: string, target: string, mode: number): Promise<void> {
+  const writable = access(target, constants.W_OK).then(
+    () => (mode & 0o222) !== 0,
+    () => false,
+  )
+  if (!(await writable)) throw refuse(path, 'is read-only: make it writable, or name another file')
+}
+
 /** Refuses a file that could not be written in the end, before any work is done for it, and tells its only name. */
 async function checkTarget(path: string): Promise<string> {
   const target = await behindLinks(pathOf(path))
   const there = await stat(target).catch(() => undefined)
   if (there?.isDirectory() || /[/\\]$/.test(path)) throw refuse(path, 'is a folder')
   if (there && !there.isFile()) throw refuse(path, 'is no regular file')
+  if (there) await checkRights(path, target, there.mode)
   const folder = await stat(dirname(target)).catch(() => undefined)
   if (!folder?.isDirectory()) throw refuse(path, 'its folder does not exist')
   await probe(path, dirname(target))
@@ -134,12 +155,15 @@ export function made<T>(paths: string[], make: () => T): T {
   }
 }
 
-/** Writes a text, whole or not at all. */
+/** Writes a text, whole or not at all. A file that it replaces leaves it its rights. */
 export async function writeText(path: string, text: string): Promise<void> {
   const target = await behindLinks(path)
+  const there = await stat(target).catch(() => undefined)
+  if (there) await checkRights(path, target, there.mode)
   const temporary = join(dirname(target), `.aquila-${process.pid}-text.tmp`)
   try {
-    await onFile(path, writeFile(temporary, text, { flush: true }))
+    await onFile(path, writeFile(temporary, text, { flush: true, ...(there && { mode: 0o600 }) }))
+    if (there) await onFile(path, chmod(temporary, there.mode & 0o7777))
     await onFile(path, rename(temporary, target))
   } finally {
     await rm(temporary, { force: true })

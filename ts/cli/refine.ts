@@ -22,15 +22,18 @@ interface Options extends GroupedOptions {
   folds: number
   threshold: number
   seed: number
+  relevance?: string
 }
 
 async function refine(options: Options, command: Command): Promise<void> {
-  const { json, rounds, folds, threshold, seed, out } = options
+  const { json, rounds, folds, threshold, seed, out, relevance } = options
   await interruptible(async (signal) => {
     const found = await onGroups(options, command, signal, ({ x, groups, bags }, call) =>
       refineLabels(x, groups, bags, { rounds, folds, threshold }, { ...call, seed }),
     )
     await writeNpz(out, found.y, {}, { signal })
+    if (relevance !== undefined) await writeNpz(relevance, found.relevance, {}, { signal })
+    const set = Object.entries(found.solver).map(([name, value]) => `--set solver.${name}=${value}`)
     const { rows, cols: labels, nnz } = found.y
     const { likeness, seconds: total } = found
     const result = {
@@ -40,12 +43,15 @@ async function refine(options: Options, command: Command): Promise<void> {
       refined: nnz,
       likeness,
       threshold: found.threshold,
+      solver: found.solver,
       seconds: { total },
       peakMemoryBytes: peakMemory(),
     }
-    print(json, { ...result, out }, [
+    const next: [string, string] = ['train with', `--y ${out} --relevance ${relevance} ${set.join(' ')}`]
+    print(json, { ...result, out, ...(relevance !== undefined && { relevance }) }, [
       ['refined', `${nnz} labels of ${rows} samples, in ${out}`],
       ['likeness', `${likeness.toFixed(3)} of samples in one group; threshold ${found.threshold.toFixed(2)}`],
+      ...(relevance === undefined ? [] : [next]),
       ['seconds', total.toFixed(2)],
     ])
   })
@@ -68,6 +74,7 @@ export function addRefine(program: Command): void {
       )
       .option('--threshold <p>', 'least probability of a label in random groups', number, usual('threshold'))
       .option('--seed <n>', 'where all randomness starts', count(0), 0)
-      .requiredOption('--out <file.npz>', 'where to write the confidences, samples × labels'),
+      .requiredOption('--out <file.npz>', 'where to write the confidences, samples × labels')
+      .option('--relevance <file.npz>', 'where to write what labels weigh, for --relevance of train'),
   ).action(refine)
 }

@@ -48,7 +48,11 @@ pub fn aggregate_labels<'env>(
     let params: AggregateParams = params::read(&options)?;
     let (groups, y) = (groups.features()?, y.features()?);
     let work = move |control: &aquila::Control| {
-        Groups::from_memberships(groups.sparse())?.aggregate(y.sparse(), params.merge, control)
+        Groups::from_memberships_allowed(groups.sparse(), control)?.aggregate(
+            y.sparse(),
+            params.merge,
+            control,
+        )
     };
     job::run(env, "aggregate", control, work, |env, bags| Ok(Matrix::new(&env, bags.into())))
 }
@@ -80,7 +84,7 @@ pub fn assign_labels<'env>(
     let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
     let params: AssignParams = params::read(&options)?;
     let work = move |control: &aquila::Control| {
-        let groups = Groups::from_memberships(groups.sparse())?;
+        let groups = Groups::from_memberships_allowed(groups.sparse(), control)?;
         eagle::assign(&x, &groups, bags.sparse(), &params, embeddings, control)
     };
     job::run(env, "assign", control, work, |env, assigned| {
@@ -119,7 +123,7 @@ pub fn embed_labels<'env>(
     let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
     let params: AssignParams = params::read(&options)?;
     let work = move |control: &aquila::Control| {
-        let groups = Groups::from_memberships(groups.sparse())?;
+        let groups = Groups::from_memberships_allowed(groups.sparse(), control)?;
         let since = Instant::now();
         if dense {
             eagle::dense_allowed(bags.sparse().cols(), x.cols(), control)?;
@@ -143,6 +147,13 @@ pub struct Refined {
     /// Samples × labels.
     #[napi(ts_type = "Matrix")]
     pub y: Matrix,
+    /// What each label weighs in a training.
+    #[napi(ts_type = "Matrix")]
+    pub relevance: Matrix,
+    /// The costs with which to learn them.
+    pub cp: f64,
+    /// The same of negatives.
+    pub cn: f64,
     /// How like the samples of one group are.
     pub likeness: f64,
     /// The least probability of a label that followed from it.
@@ -164,12 +175,18 @@ pub fn refine_labels<'env>(
     let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
     let params: RefineParams = params::read(&options)?;
     let work = move |control: &aquila::Control| {
-        let groups = Groups::from_memberships(groups.sparse())?;
-        eagle::refine(&x, &groups, bags.sparse(), &params, &TrainParams::default(), control)
+        let groups = Groups::from_memberships_allowed(groups.sparse(), control)?;
+        let usual = TrainParams::default();
+        let refined = eagle::refine(&x, &groups, bags.sparse(), &params, &usual, control)?;
+        let lesson = refined.lesson(&usual).solver;
+        Ok((refined, lesson))
     };
-    job::run(env, "refine", control, work, |env, refined| {
+    job::run(env, "refine", control, work, |env, (refined, lesson)| {
         Ok(Refined {
             y: Matrix::new(&env, refined.y.into()),
+            relevance: Matrix::new(&env, refined.relevance.into()),
+            cp: f64::from(lesson.cp),
+            cn: f64::from(lesson.cn),
             likeness: refined.likeness,
             threshold: f64::from(refined.threshold),
             seconds: refined.seconds,
@@ -222,7 +239,12 @@ pub fn advise_groups<'env>(
 ) -> Result<Object<'env>> {
     let (x, groups, bags) = (x.features()?, groups.features()?, bags.features()?);
     let work = move |control: &aquila::Control| {
-        eagle::advise(&x, &Groups::from_memberships(groups.sparse())?, bags.sparse(), control)
+        eagle::advise(
+            &x,
+            &Groups::from_memberships_allowed(groups.sparse(), control)?,
+            bags.sparse(),
+            control,
+        )
     };
     job::run(env, "advise", control, work, |_, advice| {
         let s = advice.statistics;
@@ -254,7 +276,7 @@ pub fn union_labels<'env>(
 ) -> Result<Object<'env>> {
     let (groups, bags) = (groups.features()?, bags.features()?);
     let work = move |control: &aquila::Control| {
-        eagle::union(&Groups::from_memberships(groups.sparse())?, bags.sparse(), control)
+        eagle::union(&Groups::from_memberships_allowed(groups.sparse(), control)?, bags.sparse(), control)
     };
     job::run(env, "union", control, work, |env, y| Ok(Matrix::new(&env, y.into())))
 }

@@ -4,7 +4,7 @@
 //! When the environment goes away first (a terminated worker, `process.exit`), its jobs are cancelled.
 
 use crate::error::{Error, IntoJs, Result, error, rejection};
-use aquila::ErrorCode;
+use aquila::{ErrorCode, memory};
 use napi::bindgen_prelude::{Function, Object, ToNapiValue};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
@@ -152,14 +152,20 @@ thread_local! {
     static RUNNING: RefCell<Option<Vec<Weak<AtomicBool>>>> = const { RefCell::new(None) };
 }
 
+/// Cancels the jobs of this thread's environment, and removes the files that they had not finished: the process may
+/// end before they get to it.
+#[napi(catch_unwind)]
+pub fn leave() {
+    let jobs = RUNNING.with_borrow_mut(|running| running.as_mut().map(std::mem::take)).unwrap_or_default();
+    jobs.iter().filter_map(Weak::upgrade).for_each(|flag| flag.store(true, Ordering::Relaxed));
+    aquila::data::remove_cancelled();
+}
+
 /// Makes the end of the environment cancel the job, so that a terminated worker leaves no work behind.
 fn cancel_with_environment(env: &Env, flag: &Arc<AtomicBool>) -> napi::Result<()> {
     RUNNING.with_borrow_mut(|running| {
         if running.is_none() {
-            env.add_env_cleanup_hook((), |()| {
-                let jobs = RUNNING.with_borrow_mut(Option::take).unwrap_or_default();
-                jobs.iter().filter_map(Weak::upgrade).for_each(|flag| flag.store(true, Ordering::Relaxed));
-            })?;
+            env.add_env_cleanup_hook((), |()| leave())?;
         }
         let jobs = running.get_or_insert_default();
         jobs.retain(|job| job.strong_count() > 0);
@@ -203,7 +209,7 @@ where
     let (deferred, promise) = env.create_deferred().js()?;
     let unstarted = deferred.clone();
     let body = move || {
-        let result = guard(|| work(&engine).js());
+        let result = guard(|| memory::headroom().and_then(|()| work(&engine)).js());
         // The listener goes before the promise settles, so that nothing is reported after it.
         drop(engine);
         deferred.resolve(move |env| {

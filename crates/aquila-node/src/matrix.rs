@@ -3,7 +3,7 @@
 use crate::error::{Error, IntoJs, Result, closed, error};
 use crate::job;
 use aquila::ErrorCode::{IndexOutOfRange, InvalidArgument, Unsupported};
-use aquila::{Csr, Dense, Features};
+use aquila::{Csr, Dense, Features, memory};
 use napi::bindgen_prelude::{Float32Array, ObjectFinalize, Uint32Array};
 use napi::sys::{self, TypedarrayType};
 use napi::{Env, JsValue, Unknown};
@@ -94,7 +94,7 @@ impl<'a> Numbers<'a> {
             name: &str,
             convert: impl Fn(S) -> Option<T>,
         ) -> Result<Vec<T>> {
-            let mut to = Vec::with_capacity(from.len());
+            let mut to = memory::room(from.len(), name).js()?;
             for (i, &v) in from.iter().enumerate() {
                 to.push(convert(v).ok_or_else(|| outside(name, i, &v.to_string()))?);
             }
@@ -118,8 +118,12 @@ impl<'a> Numbers<'a> {
     /// Copies into f32.
     pub fn to_f32(&self, name: &str) -> Result<Vec<f32>> {
         match self {
-            Self::F32(from) => Ok(from.to_vec()),
-            Self::F64(from) => Ok(from.iter().map(|v| *v as f32).collect()),
+            Self::F32(from) => memory::copied(from, name).js(),
+            Self::F64(from) => {
+                let mut to = memory::room(from.len(), name).js()?;
+                to.extend(from.iter().map(|v| *v as f32));
+                Ok(to)
+            }
             _ => Err(error(InvalidArgument, format!("Expected a Float32Array or Float64Array for {name}"))),
         }
     }
@@ -131,7 +135,11 @@ pub fn to_u32(from: &[usize]) -> aquila::Result<Vec<u32>> {
         u32::try_from(*v)
             .map_err(|_| aquila::Error::new(Unsupported, format!("{v} entries pass the limit of 2^32 - 1")))
     };
-    from.iter().map(fits).collect()
+    let mut to = memory::room(from.len(), "row pointers")?;
+    for v in from {
+        to.push(fits(v)?);
+    }
+    Ok(to)
 }
 
 /// The three arrays of a sparse matrix.
@@ -208,6 +216,7 @@ impl Matrix {
         values: Unknown<'_>,
         unsorted: bool,
     ) -> Result<Self> {
+        memory::headroom().js()?;
         let indptr = Numbers::read(&indptr, "indptr")?.to_whole("indptr")?;
         let indices = Numbers::read(&indices, "indices")?.to_whole("indices")?;
         let values = Numbers::read(&values, "values")?.to_f32("values")?;
@@ -226,7 +235,7 @@ impl Matrix {
     /// Rows of this dense block alone.
     #[napi(catch_unwind, factory)]
     pub fn of_dense(env: Env, dense: &DenseMatrix) -> Result<Self> {
-        Ok(Self::new(&env, dense.dense()?.into()))
+        Ok(Self::new(&env, Features::of_dense(dense.dense()?).js()?))
     }
 
     /// Number of rows.
@@ -253,8 +262,8 @@ impl Matrix {
         let csr = self.open()?.sparse();
         Ok(Arrays {
             indptr: Uint32Array::new(to_u32(csr.indptr()).js()?),
-            indices: Uint32Array::new(csr.indices().to_vec()),
-            values: Float32Array::new(csr.values().to_vec()),
+            indices: Uint32Array::new(memory::copied(csr.indices(), "column ids").js()?),
+            values: Float32Array::new(memory::copied(csr.values(), "values").js()?),
         })
     }
 
@@ -317,6 +326,7 @@ impl DenseMatrix {
     /// Copies row-major values in.
     #[napi(catch_unwind, factory)]
     pub fn from_values(env: Env, rows: u32, cols: u32, values: Unknown<'_>) -> Result<Self> {
+        memory::headroom().js()?;
         let values = Numbers::read(&values, "values")?.to_f32("values")?;
         Ok(Self::new(&env, Dense::new(rows as usize, cols as usize, values).js()?))
     }
@@ -336,7 +346,7 @@ impl DenseMatrix {
     /// Copies all values out, row after row.
     #[napi(catch_unwind)]
     pub fn values(&self) -> Result<Float32Array> {
-        Ok(Float32Array::new(self.dense()?.values().to_vec()))
+        Ok(Float32Array::new(memory::copied(self.dense()?.values(), "values").js()?))
     }
 
     /// Lets go of the memory.

@@ -61,7 +61,9 @@ struct Measures {
 
 impl Measures {
     /// An evaluator that has counted nothing.
-    fn blank(&mut self, labels: usize) -> aquila::Result<metrics::Evaluator> {
+    fn blank(&mut self, labels: usize, control: &aquila::Control) -> aquila::Result<metrics::Evaluator> {
+        let trained = self.train.as_ref().map_or(0, |(y, _)| y.cols());
+        metrics::allowed(&self.metrics, labels.max(trained), self.train.is_some(), control)?;
         if let Some((y, constants)) = &self.train {
             self.metrics.propensity = Some(Propensity::from_counts(y.sparse(), constants.a, constants.b)?);
             self.train = None;
@@ -74,19 +76,19 @@ impl Measures {
         if let Some(evaluator) = &mut self.evaluator {
             return evaluator.add_all(ranked, y, control);
         }
-        let mut first = self.blank(y.cols())?;
+        let mut first = self.blank(y.cols(), control)?;
         first.add_all(ranked, y, control)?;
         self.evaluator = Some(first);
         Ok(())
     }
 
-    fn report(&mut self) -> aquila::Result<metrics::Report> {
+    fn report(&mut self, control: &aquila::Control) -> aquila::Result<metrics::Report> {
         if let Some(evaluator) = &self.evaluator {
             return Ok(evaluator.report());
         }
         let labels = self.train.as_ref().map_or(0, |(y, _)| y.cols());
         let labels = self.metrics.propensity.as_ref().map_or(labels, |p| p.weights().len());
-        Ok(self.blank(labels)?.report())
+        Ok(self.blank(labels, control)?.report())
     }
 }
 
@@ -190,7 +192,7 @@ impl EvaluatorHandle {
         let shared = self.shared()?;
         let work = move |control: &aquila::Control| {
             control.check()?;
-            Ok(lock(&shared).report()?.to_json().to_string())
+            Ok(lock(&shared).report(control)?.to_json().to_string())
         };
         job::run(env, "evaluate", control, work, |_, report| Ok(report))
     }

@@ -137,7 +137,7 @@ impl Lesson {
         let mut given = self.take()?;
         let groups = given.groups.take().ok_or_else(|| closed("the groups"))?;
         let work = move |control: &aquila::Control| {
-            let groups = Groups::from_memberships(groups.sparse())?;
+            let groups = Groups::from_memberships_allowed(groups.sparse(), control)?;
             let inputs = given.inputs();
             learn(&given.x, &groups, given.y.sparse(), &params, inputs, control)
         };

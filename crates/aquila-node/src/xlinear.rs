@@ -166,7 +166,7 @@ impl ModelBytes {
     pub fn new(length: f64) -> Result<Self> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length as usize).map_err(|_| {
-            error(ErrorCode::InvalidArgument, format!("there is no memory for a model of {length} bytes"))
+            error(ErrorCode::OutOfMemory, format!("there is no memory for a model of {length} bytes"))
         })?;
         Ok(Self { bytes })
     }

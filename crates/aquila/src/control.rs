@@ -1,6 +1,7 @@
 //! What steers a heavy call from outside: threads, cancellation, progress, the memory limit.
 
 use crate::error::{Error, ErrorCode, Result, fail};
+use crate::memory;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +9,40 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+/// What heavy calls report that they are doing, in the order of a call that has several.
+pub mod stage {
+    /// Memory was forecast: the first report of work that has a forecast.
+    pub const FORECAST: &str = "forecast";
+    /// Labels of groups become labels of samples, by embeddings.
+    pub const ASSIGN: &str = "assign";
+    /// Embeddings of labels are learned.
+    pub const EMBED: &str = "embed";
+    /// Labels of groups become labels of samples, by rankers.
+    pub const REFINE: &str = "refine";
+    /// Labels become vectors.
+    pub const LABEL_VECTORS: &str = "labelVectors";
+    /// Vectors become a tree.
+    pub const TREE: &str = "tree";
+    /// The upper layers are learned that say where rows go.
+    pub const MATCHER: &str = "matcher";
+    /// Labels are hung under further leaves.
+    pub const OVERLAP: &str = "overlap";
+    /// The classifiers of all layers are learned.
+    pub const LAYERS: &str = "layers";
+    /// Weights are brought to their places in the model.
+    pub const LAYOUT: &str = "layout";
+    /// Rows get their labels.
+    pub const PREDICT: &str = "predict";
+
+    /// Every stage.
+    pub const ALL: [&str; 11] =
+        [FORECAST, ASSIGN, EMBED, REFINE, LABEL_VECTORS, TREE, MATCHER, OVERLAP, LAYERS, LAYOUT, PREDICT];
+}
+
 /// A report of how far a heavy call has come.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Progress {
-    /// What is being done: `"forecast"`, which is the first report of work that is forecast, `"labelVectors"`, `"tree"`, `"layers"`, `"model"`, `"predict"`, …
+    /// What is being done: one of [`stage::ALL`].
     pub stage: &'static str,
     /// Units of work done in this stage.
     pub done: u64,
@@ -109,9 +140,25 @@ impl Control {
         if self.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    /// Whether anything follows from a forecast.
+    /// Whether forecasts are made: not inside a call whose forecast counted this one.
     pub(crate) fn wants_forecast(&self) -> bool {
-        !self.part && (self.memory_limit > 0 || self.progress.is_some())
+        !self.part
+    }
+
+    /// Refuses work that needs more memory than the limit, or than the system would give though it needed but the third
+    /// of its forecast that tests hold it to. `cure` says what helps but a higher limit.
+    pub(crate) fn fits(&self, what: &str, forecast: u64, cure: &str) -> Result<()> {
+        if !self.wants_forecast() {
+            return Ok(());
+        }
+        if self.memory_limit > 0 && forecast > self.memory_limit {
+            fail!(
+                MemoryLimit,
+                "{what} is forecast to need {}: raise the limit, {cure}",
+                beyond(forecast.into(), self.memory_limit)
+            );
+        }
+        memory::granted(forecast / 3, what)
     }
 
     /// Refuses work on so many rows and labels that needs more memory than the limit, and tells the listener the forecast of
@@ -126,16 +173,10 @@ impl Control {
         if !self.wants_forecast() {
             return Ok(());
         }
-        if self.memory_limit > 0 && forecast > self.memory_limit {
-            fail!(
-                MemoryLimit,
-                "{what} is forecast to need {}: raise the limit, {cure}",
-                beyond(forecast.into(), self.memory_limit)
-            );
-        }
+        self.fits(what, forecast, cure)?;
         let (rows, labels) = (rows as u64, labels as u64);
         self.report(&Progress {
-            stage: "forecast",
+            stage: stage::FORECAST,
             done: 1,
             total: 1,
             rows,

@@ -39,6 +39,8 @@ pub enum ErrorCode {
     Cancelled,
     /// The forecast memory passes the given limit.
     MemoryLimit,
+    /// The system refused memory.
+    OutOfMemory,
     /// A valid request that this version does not serve.
     Unsupported,
     /// There is no native library for this platform. The engine itself never says so: the facade does, which loads it.
@@ -49,7 +51,7 @@ pub enum ErrorCode {
 
 impl ErrorCode {
     /// Every code, for the documentation and for tests.
-    pub const ALL: [ErrorCode; 19] = [
+    pub const ALL: [ErrorCode; 20] = [
         Self::InvalidArgument,
         Self::UnknownOption,
         Self::ShapeMismatch,
@@ -66,6 +68,7 @@ impl ErrorCode {
         Self::Closed,
         Self::Cancelled,
         Self::MemoryLimit,
+        Self::OutOfMemory,
         Self::Unsupported,
         Self::UnsupportedPlatform,
         Self::Internal,
@@ -90,6 +93,7 @@ impl ErrorCode {
             Self::Closed => "CLOSED",
             Self::Cancelled => "CANCELLED",
             Self::MemoryLimit => "MEMORY_LIMIT",
+            Self::OutOfMemory => "OUT_OF_MEMORY",
             Self::Unsupported => "UNSUPPORTED",
             Self::UnsupportedPlatform => "UNSUPPORTED_PLATFORM",
             Self::Internal => "INTERNAL",

@@ -97,6 +97,7 @@
 //! | [`error`] | the one error type: code, message, cure, source |
 //! | [`mod@params`] | how a parameter states its meaning, range and default once |
 //! | [`rng`] | seeded random numbers, the same on every platform |
+//! | [`memory`] | memory that the system may refuse |
 //! | [`control`] | threads, cancellation, progress and the memory limit of a heavy call |
 //! | [`data`] | matrices in memory; readers and writers of every file format |
 //! | [`kernels`] | the only `unsafe` arithmetic, each kernel with a scalar twin |
@@ -115,6 +116,7 @@ pub mod eagle;
 pub mod error;
 pub mod kernels;
 pub mod linear;
+pub mod memory;
 pub mod metrics;
 pub mod overlap;
 pub mod params;

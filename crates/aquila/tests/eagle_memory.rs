@@ -5,8 +5,8 @@ mod common;
 mod counting;
 
 use aquila::eagle::{
-    AssignParams, ClusterParams, GroupMethod, Groups, LearnParams, Merge, RefineParams, assign, embed,
-    forecast, learn, likeness, refine, union,
+    AssignParams, ClusterParams, GroupMethod, Groups, LearnParams, Merge, RefineParams, advise, assign,
+    embed, forecast, learn, likeness, refine, union,
 };
 use aquila::xlinear::{TrainInputs, TrainParams};
 use aquila::{Control, Csr, Dense, ErrorCode, Features};
@@ -239,4 +239,72 @@ fn a_limit_below_the_forecast_refuses_before_the_work() {
         c.memory_limit = need;
         work(&c).unwrap();
     }
+}
+
+/// The matrix in so many columns, its own spread over them: the n-th goes to where `place` says.
+fn spread(matrix: &Csr, cols: usize, place: impl Fn(u32) -> u32) -> Csr {
+    let indices = matrix.indices().iter().map(|j| place(*j)).collect();
+    Csr::new(matrix.rows(), cols, matrix.indptr().to_vec(), indices, matrix.values().to_vec()).unwrap()
+}
+
+#[test]
+fn columns_that_nobody_has_take_no_memory() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    const MOST: usize = u32::MAX as usize;
+    let (x, y) = texts(200, 50, 20, 5);
+    let groups = Groups::random(y.rows(), 4, 3).unwrap();
+    let place = |j: u32| 40_000_000 * j + 7;
+    let (wide_x, wide_y) = (Features::from(spread(x.sparse(), MOST, place)), spread(&y, MOST, place));
+    let mut c = control(2, 0);
+    c.memory_limit = 200_000_000;
+    let (params, refinement) = (AssignParams::default(), RefineParams::default());
+    let before = live();
+    let (_, peak) = peak(|| {
+        let bags = groups.aggregate(&y, Merge::Set, &c).unwrap();
+        let wide = groups.aggregate(&wide_y, Merge::Set, &c).unwrap();
+        assert_eq!(wide, spread(&bags, MOST, place));
+        assert_eq!(
+            union(&groups, &wide, &c).unwrap(),
+            spread(&union(&groups, &bags, &c).unwrap(), MOST, place)
+        );
+        let narrow = assign(&x, &groups, &bags, &params, false, &c).unwrap().y;
+        let of_wide = assign(&wide_x, &groups, &wide, &params, false, &c).unwrap().y;
+        assert_eq!(of_wide, spread(&narrow, MOST, place));
+        let narrow = refine(&x, &groups, &bags, &refinement, &TrainParams::default(), &c).unwrap();
+        let of_wide = refine(&wide_x, &groups, &wide, &refinement, &TrainParams::default(), &c).unwrap();
+        assert_eq!(of_wide.y, spread(&narrow.y, MOST, place));
+        assert_eq!(likeness(&wide_x, &groups, &c), likeness(&x, &groups, &c));
+        assert_eq!(advise(&wide_x, &groups, &wide, &c), advise(&x, &groups, &bags, &c));
+        let embedded = embed(&wide_x, &groups, &bags, &params, &c).unwrap();
+        assert_eq!(embedded, spread(&embed(&x, &groups, &bags, &params, &c).unwrap(), MOST, place));
+        let clusters = ClusterParams::default();
+        assert_eq!(Groups::kmeans(&wide_x, &clusters, &c), Groups::kmeans(&x, &clusters, &c));
+        // What has a row for each label, or a model, is as large as there are columns.
+        let kept = |c: &Control| assign(&x, &groups, &wide, &params, true, c).map(drop);
+        let learned = |x: &Features, bags: &Csr, c: &Control, method| {
+            let mut params = LearnParams::default();
+            params.group.method = method;
+            learn(x, &groups, bags, &params, TrainInputs::default(), c).map(drop)
+        };
+        refused(kept(&c), ErrorCode::MemoryLimit, &["assignment is forecast to need"]);
+        refused(embed(&x, &groups, &wide, &params, &c), ErrorCode::MemoryLimit, &["embedding is forecast"]);
+        for method in [GroupMethod::Union, GroupMethod::Eagle, GroupMethod::Refine] {
+            let what = &["learning from groups is forecast to need"];
+            refused(learned(&wide_x, &bags, &c, method), ErrorCode::MemoryLimit, what);
+            refused(learned(&x, &wide, &c, method), ErrorCode::MemoryLimit, what);
+        }
+        let propensity = aquila::metrics::Propensity::from_counts(&wide_y, 0.5, 1.0);
+        refused(propensity, ErrorCode::MemoryLimit, &["counters"]);
+        let measured = aquila::metrics::evaluate(
+            &aquila::metrics::rank(&wide_y),
+            &wide_y,
+            &aquila::metrics::Metrics::default(),
+        );
+        refused(measured, ErrorCode::MemoryLimit, &["counters"]);
+        let metrics = aquila::metrics::Metrics::default();
+        let measuring = |labels| aquila::metrics::allowed(&metrics, labels, true, &c);
+        refused(measuring(30_000_000), ErrorCode::MemoryLimit, &["measuring is forecast to need 1.2 GB"]);
+        measuring(1_000_000).unwrap();
+    });
+    assert!(peak - before < c.memory_limit, "{} bytes", peak - before);
 }

@@ -4,13 +4,18 @@ mod common;
 #[path = "common/counting.rs"]
 mod counting;
 
-use aquila::xlinear::{TrainInputs, TrainParams, forecast, train};
+use aquila::xlinear::{TrainInputs, TrainParams, forecast, forecast_given, train};
 use aquila::{Csr, Dense, Features};
 use common::{Rng, control, texts};
 use counting::{live, peak};
+use std::sync::{Mutex, PoisonError};
+
+/// All tests count with the same allocator: one at a time.
+static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
 fn the_forecast_is_at_least_the_peak_and_not_three_times_it() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let default = TrainParams::default;
     let mut sets: Vec<(&str, (Features, Csr), TrainParams, usize)> = vec![
         ("texts", texts(8000, 20_000, 2000, 40), default(), 2),
@@ -76,4 +81,52 @@ fn the_forecast_is_at_least_the_peak_and_not_three_times_it() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Label vectors of so many columns with so many entries each.
+fn given(labels: usize, cols: usize, entries: usize) -> Csr {
+    let mut rng = Rng::new(5);
+    let (mut indptr, mut indices) = (vec![0], Vec::new());
+    for _ in 0..labels {
+        let mut row: Vec<u32> = (0..entries).map(|_| rng.below(cols) as u32).collect();
+        row.sort_unstable();
+        row.dedup();
+        indices.extend(row);
+        indptr.push(indices.len());
+    }
+    let ones = vec![1.0; indices.len()];
+    Csr::new(labels, cols, indptr, indices, ones).unwrap()
+}
+
+#[test]
+fn label_vectors_that_are_given_count() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (x, y) = texts(2000, 3000, 500, 20);
+    for (name, cols, entries, vector_entries, kary) in [
+        ("many entries", 100_000, 2000, 0, false),
+        ("cut ones", 100_000, 2000, 256, false),
+        ("many columns", 2_000_000, 3000, 0, false),
+        ("many columns, clusters of any size", 2_000_000, 3000, 0, true),
+        ("most columns that nobody has", 30_000_000, 50, 0, false),
+    ] {
+        let mut p = TrainParams::default();
+        p.tree.vector_entries = vector_entries;
+        if kary {
+            p.tree.split = aquila::xlinear::SplitKind::Kary;
+        }
+        let before = live() - x.sparse().bytes() - y.bytes();
+        let inputs = TrainInputs { label_vectors: Some(given(500, cols, entries)), ..TrainInputs::default() };
+        let need = forecast_given(&x, &y, &p, &inputs, 2);
+        let mut c = control(2, 0);
+        c.memory_limit = need - 1;
+        let error = train(&x, &y, &p, inputs.clone(), &c).unwrap_err();
+        assert_eq!(error.code(), aquila::ErrorCode::MemoryLimit);
+        c.memory_limit = need;
+        let (model, peak) = peak(|| train(&x, &y, &p, inputs, &c).unwrap().0);
+        drop(model);
+        let peak = (peak - before) as f64;
+        let ratio = need as f64 / peak;
+        println!("{name}: forecast {:.1} MB, peak {:.1} MB, {ratio:.2}", need as f64 / 1e6, peak / 1e6);
+        assert!((1.0..3.0).contains(&ratio), "{name}: {ratio:.2}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::control::Control;
 use crate::error::{Result, fail};
+use crate::memory;
 
 /// One sparse row: strictly ascending column ids and their values.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -137,6 +138,8 @@ impl Csr {
                 continue;
             }
             entries.clear();
+            // A row may be nearly the whole matrix, and sorting takes half as much again.
+            memory::granted(16 * span.len() as u64, "a row to be sorted")?;
             entries.extend(indices[span.clone()].iter().copied().zip(values[span].iter().copied()));
             entries.sort_by_key(|e| e.0);
             let begin = end;

@@ -2,6 +2,7 @@
 
 use super::{Csr, Dense, Row};
 use crate::error::{Result, fail};
+use crate::memory;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -68,6 +69,13 @@ impl From<Dense> for Features {
 }
 
 impl Features {
+    /// Rows of a dense block alone; refused where it has so many rows, be they empty, that there is no memory for them.
+    pub fn of_dense(dense: Arc<Dense>) -> Result<Self> {
+        let pointers = memory::filled(0, dense.rows() + 1, "the rows of a dense block")?;
+        let none = Csr::trusted(dense.rows(), 0, pointers, Vec::new(), Vec::new());
+        Ok(Self { sparse: Arc::new(none), dense: Some(dense) })
+    }
+
     /// Puts a dense block beside sparse rows.
     pub fn new(sparse: Csr, dense: Option<Dense>) -> Result<Self> {
         let sparse = Self::from(sparse);
@@ -95,6 +103,11 @@ impl Features {
             );
         }
         Ok(Self { sparse: Arc::clone(sparse), dense: Some(dense) })
+    }
+
+    /// Other sparse parts of the same rows beside the same dense block.
+    pub(super) fn with_sparse(&self, sparse: Csr) -> Self {
+        Self { sparse: Arc::new(sparse), dense: self.dense.clone() }
     }
 
     /// Number of rows.

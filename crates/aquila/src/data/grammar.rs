@@ -208,7 +208,7 @@ impl Grammar {
 
 impl Fault {
     #[cold]
-    fn parse(at: usize, reason: &str) -> Self {
+    pub fn parse(at: usize, reason: &str) -> Self {
         Self { code: ErrorCode::Parse, at, reason: reason.to_owned() }
     }
 }

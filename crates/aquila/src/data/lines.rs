@@ -2,6 +2,7 @@
 //! side by side and their rows appended in order, while the next window is read and unpacked.
 
 use super::grammar::{Fault, Grammar, Rows, excerpt};
+use super::number::word_end;
 use super::watched::BLOCK;
 use super::{Csr, Source};
 use crate::control::Control;
@@ -16,7 +17,10 @@ const CHUNK: usize = 256 << 10;
 /// No row of a matrix needs a longer line; a file of another kind may never end one.
 const LONGEST_LINE: usize = 256 << 20;
 
-/// The text of a file in windows of whole lines.
+/// What some editors put before a text to say that it is UTF-8: a byte-order mark.
+pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The text of a file in windows of whole lines, without the mark that may stand before them.
 pub(super) struct Lines {
     source: Source,
     /// The beginning of a line that the last window did not hold to its end.
@@ -27,7 +31,12 @@ pub(super) struct Lines {
 
 impl Lines {
     pub fn open(path: &Path, window: usize, control: &Control) -> Result<Self> {
-        Ok(Self { source: Source::open(path, control)?, rest: Vec::new(), window, ended: false })
+        let (mut source, mut rest) = (Source::open(path, control)?, Vec::new());
+        let ended = source.read_up_to(MARK.len(), &mut rest)? < MARK.len();
+        if rest == MARK {
+            rest.clear();
+        }
+        Ok(Self { source, rest, window, ended })
     }
 
     pub fn path(&self) -> &Path {
@@ -36,8 +45,7 @@ impl Lines {
 
     /// The first line without its end, `None` in an empty file. To be called before [`Lines::next`].
     pub fn first(&mut self, longest: usize) -> Result<Option<Vec<u8>>> {
-        let n = self.source.read_up_to(longest, &mut self.rest)?;
-        self.ended = n < longest;
+        self.ended = self.ended || self.source.read_up_to(longest, &mut self.rest)? < longest;
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -80,6 +88,14 @@ impl Lines {
     }
 }
 
+/// What is said of a mark that stands elsewhere.
+pub(super) const MARKED: &str = "a byte-order mark (U+FEFF) may stand at the beginning of a file alone, where files are joined as well: remove it";
+
+/// Whether a byte-order mark is part of a text.
+pub(super) fn holds_mark(text: &[u8]) -> bool {
+    text.windows(MARK.len()).any(|part| part == MARK)
+}
+
 /// A chunk of a window and what it gave.
 #[derive(Default)]
 struct Chunk {
@@ -97,8 +113,11 @@ impl Chunk {
         while at < text.len() {
             match grammar.line(text, at, &mut self.rows) {
                 Ok(next) => at = next,
-                Err(fault) => {
+                Err(mut fault) => {
                     let word = excerpt(text, fault.at);
+                    if holds_mark(&text[fault.at.min(text.len())..word_end(text, fault.at).max(fault.at)]) {
+                        fault = Fault::parse(fault.at, MARKED);
+                    }
                     self.fault = Some((fault, word));
                     return;
                 }

@@ -17,6 +17,7 @@
 
 mod array;
 mod atomic;
+mod columns;
 mod csr;
 mod dense;
 mod features;
@@ -29,12 +30,14 @@ mod number;
 mod ranked;
 mod source;
 mod stored;
+mod temporary;
 mod text;
 mod watched;
 mod xmc;
 mod zip;
 
 pub use atomic::write_atomically;
+pub(crate) use columns::Columns;
 pub use csr::{Csr, Row};
 pub use dense::Dense;
 pub use features::{FeatureRow, Features};
@@ -44,5 +47,6 @@ pub use npy::{read_npy, write_npy};
 pub use npz::{read_npz, write_npz};
 pub use ranked::Ranked;
 pub use source::Source;
+pub use temporary::remove_cancelled;
 pub use watched::Watched;
 pub use xmc::{read_xmc, write_xmc};

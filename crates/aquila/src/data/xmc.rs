@@ -5,7 +5,7 @@
 //! a space; a blank line is a row without labels and features.
 
 use super::grammar::{Grammar, excerpt};
-use super::lines::{Dataset, Lines, WINDOW, read_rows};
+use super::lines::{Dataset, Lines, MARKED, WINDOW, holds_mark, read_rows};
 use super::stored::write_by_name;
 use super::{Csr, Features, text};
 use crate::control::Control;
@@ -17,7 +17,7 @@ const LONGEST_HEADER: usize = 4096;
 
 /// Reads a file of the Extreme Classification Repository, plain or gzip.
 ///
-/// Beyond the format itself these are read: Windows line ends, blanks at line ends, a missing last line end,
+/// Beyond the format itself these are read: a byte-order mark before the text, Windows line ends, blanks at line ends, a missing last line end,
 /// unsorted ids, repeated labels (once). Refused are, with file and line: ids that the header does not allow, a
 /// feature twice in a row, values that are NaN or pass a 32-bit float, more or fewer rows than the header says, and
 /// everything that is not the format. The result does not depend on the number of threads.
@@ -66,6 +66,9 @@ fn parse_header(line: &[u8]) -> Result<[u32; 3]> {
         let line = String::from_utf8_lossy(&line[..line.len().min(60)]).escape_debug().to_string();
         Error::new(ErrorCode::Parse, format!("{reason}: \"{line}\""))
     };
+    if holds_mark(line) {
+        return Err(refuse(MARKED.to_owned()));
+    }
     let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).collect();
     if words.len() != 3 {
         return Err(refuse("the first line must hold three counts, `rows features labels`".to_owned()));

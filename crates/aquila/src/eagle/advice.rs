@@ -2,7 +2,9 @@
 
 use super::groups::Groups;
 use super::learn::GroupMethod;
-use super::likeness::likeness;
+use super::lesson::{Kept, Lesson};
+use super::likeness::{likeness, unity};
+use super::narrow::narrow;
 use crate::control::Control;
 use crate::data::{Csr, Features};
 use crate::error::Result;
@@ -46,6 +48,7 @@ pub fn statistics(x: &Features, groups: &Groups, bags: &Csr, control: &Control) 
     groups.check_bags(bags)?;
     let likeness = likeness(x, groups, control)?;
     let filled = || (0..groups.len()).filter(|j| !groups.members(*j).is_empty());
+    let (bags, _) = &narrow(bags);
     let mut carried = vec![0usize; bags.cols()];
     filled().for_each(|j| {
         bags.row(j).iter().filter(|e| e.1 != 0.0).for_each(|(k, _)| carried[k as usize] += 1);
@@ -86,24 +89,26 @@ pub fn advise(x: &Features, groups: &Groups, bags: &Csr, control: &Control) -> R
         GroupMethod::Refine
     };
     if method == GroupMethod::Refine {
-        reasons.push(if s.likeness >= 0.16 {
-            format!(
-                "Samples of one group are alike (likeness {:.2}): every candidate is kept and weighs as much as it is \
-                 likely. Expect a gain of a few points over the union, and none where features hardly tell labels.",
-                s.likeness
-            )
-        } else if s.likeness >= 0.03 {
-            format!(
-                "Samples of one group are somewhat alike (likeness {:.2}): less likely candidates are kept too. Expect \
-                 much more than from the union.",
-                s.likeness
-            )
-        } else {
-            format!(
-                "Samples of one group are no more alike than any (likeness {:.2}): the union would be mostly wrong. \
-                 Expect most of what true labels would give.",
-                s.likeness
-            )
+        // What the engine would do with them, whatever probability is asked for.
+        let kept = Lesson::new(1.0, unity(s.likeness, groups)).kept();
+        let alike = format!("(likeness {:.2} in groups of {:.1})", s.likeness, s.size);
+        reasons.push(match kept {
+            Kept::Alike => format!(
+                "Samples of one group are hardly apart {alike}: every candidate is kept and weighs the same. Expect about \
+                 what the union gives."
+            ),
+            Kept::All => format!(
+                "Samples of one group are alike {alike}: every candidate is kept and weighs as much as it is likely. \
+                 Expect a gain of a few points over the union, and none where features hardly tell labels."
+            ),
+            Kept::More => format!(
+                "Samples of one group are somewhat alike {alike}: less likely candidates are kept too. Expect much more \
+                 than from the union."
+            ),
+            Kept::Likely => format!(
+                "Samples of one group are no more alike than any {alike}: the union would be mostly wrong. Expect most \
+                 of what true labels would give."
+            ),
         });
         if s.lone_labels * 4 > s.labels {
             reasons.push(format!(

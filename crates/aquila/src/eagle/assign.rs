@@ -5,8 +5,9 @@
 
 use super::forecast;
 use super::groups::{Groups, union_of};
-use super::tasks::{each_label, matrix};
-use crate::control::Control;
+use super::narrow::Narrow;
+use super::tasks::{each_label, embeddings, matrix};
+use crate::control::{Control, stage};
 use crate::data::{Csr, Features};
 use crate::error::Result;
 use crate::params::{Kind, Params};
@@ -28,7 +29,7 @@ crate::params! {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assigned {
     /// Samples × labels: the similarity of each assignment, which may be negative. 0 is stored as the smallest positive
-    /// number, because an entry of 0 is not a label.
+    /// number, because an entry of 0 is not a label; what exceeds the range of f32 is stored as its end.
     pub y: Csr,
     /// Labels × features, each row of length 1 (empty for labels without groups), if requested.
     pub embeddings: Option<Csr>,
@@ -58,21 +59,26 @@ pub fn assign(
     params.check()?;
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
-    forecast::check_embeddings("assignment", (x, groups, bags), with_embeddings, control)?;
-    let found = each_label(x, groups, bags, params, "assign", control, |grlr| {
-        let similar = |(i, s): (u32, f32)| (i, if s == 0.0 { f32::MIN_POSITIVE } else { s });
+    let narrow = Narrow::new(x, bags);
+    forecast::check_embeddings("assignment", (&narrow, groups, bags.cols()), with_embeddings, control)?;
+    let (x, bags, all) = (&narrow.x, &*narrow.bags, bags.cols());
+    let found = each_label(x, groups, bags, params, stage::ASSIGN, control, |grlr| {
+        // Rows that are not scaled may be so long that similarities leave the range of f32.
+        let within = |s: f32| if s == 0.0 { f32::MIN_POSITIVE } else { s.clamp(f32::MIN, f32::MAX) };
+        let similar = |(i, s): (u32, f32)| (i, within(s));
         let mut samples: Vec<_> = grlr.best().into_iter().map(similar).collect();
         // A sample of several groups may be chosen more than once: its highest similarity counts.
         samples.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
         samples.dedup_by_key(|e| e.0);
         Found { samples, embedding: if with_embeddings { grlr.embedding() } else { Vec::new() } }
     })?;
-    let y = matrix(bags.cols(), x.rows(), &found, |f| &f.samples).transpose();
-    let embeddings = with_embeddings.then(|| matrix(bags.cols(), x.cols(), &found, |f| &f.embedding));
+    let y = narrow.labels(matrix(bags.cols(), x.rows(), &found, |f| &f.samples)?.transpose());
+    let embeddings =
+        with_embeddings.then(|| embeddings(&narrow, all, found, |f| &f.embedding)).transpose()?;
     Ok(Assigned { y, embeddings, seconds: since.elapsed().as_secs_f64() })
 }
 
-/// The baseline: every sample gets all labels of its groups, with their counts summed.
+/// The baseline: every sample gets all labels of its groups, with their counts summed, at most up to the largest float.
 pub fn union(groups: &Groups, bags: &Csr, control: &Control) -> Result<Csr> {
     groups.check_bags(bags)?;
     forecast::check_union((groups, bags), control)?;

@@ -6,11 +6,14 @@
 
 use super::assign::AssignParams;
 use super::forecast;
+use super::grlr::Learned;
 use super::groups::Groups;
-use super::tasks::{each_label, matrix};
-use crate::control::{Control, beyond};
+use super::narrow::Narrow;
+use super::tasks::{each_label, embeddings};
+use crate::control::{Control, beyond, stage};
 use crate::data::{Csr, Dense, Features};
 use crate::error::{Result, fail};
+use crate::memory;
 use crate::params::Params;
 
 /// Labels × features, each row of length 1. Rows of labels without samples, or whose samples have no features, are
@@ -25,9 +28,11 @@ pub fn embed(
     params.check()?;
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
-    forecast::check_embeddings("embedding", (x, groups, bags), true, control)?;
-    let found = each_label(x, groups, bags, params, "embed", control, |grlr| grlr.embedding())?;
-    Ok(matrix(bags.cols(), x.cols(), &found, |embedding| embedding))
+    let narrow = Narrow::new(x, bags);
+    forecast::check_embeddings("embedding", (&narrow, groups, bags.cols()), true, control)?;
+    let take = |grlr: &mut dyn Learned| grlr.embedding();
+    let found = each_label(&narrow.x, groups, &narrow.bags, params, stage::EMBED, control, take)?;
+    embeddings(&narrow, bags.cols(), found, |embedding| embedding)
 }
 
 /// Refuses embeddings of this many labels and features that, with all their zeros, would exceed the control's memory
@@ -54,7 +59,7 @@ pub fn dense_allowed(labels: usize, features: usize, control: &Control) -> Resul
 pub fn dense(embeddings: &Csr, control: &Control) -> Result<Dense> {
     let (labels, features) = (embeddings.rows(), embeddings.cols());
     dense_allowed(labels, features, control)?;
-    let mut values = vec![0f32; labels * features];
+    let mut values = memory::filled(0f32, labels * features, "dense embeddings")?;
     for (k, row) in embeddings.iter_rows().enumerate() {
         control.check()?;
         row.iter().for_each(|(f, v)| values[k * features + f as usize] = v);

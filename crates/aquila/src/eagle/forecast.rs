@@ -8,14 +8,15 @@
 
 use super::grlr_batch::{SHARED, worthwhile};
 use super::groups::{Groups, Merge};
-use super::learn::{GroupMethod, LearnParams};
+use super::learn::{GroupMethod, LEARNING, LearnParams};
 use super::lesson::Lesson;
 use super::likeness::unity;
+use super::narrow::Narrow;
 use super::posterior::expected;
-use super::refine::{FAST_FOLDS, FLAT, MEAN_ENTRIES, RefineParams};
+use super::refine::{FAST_FOLDS, FLAT, MEAN_ENTRIES, REFINEMENT, RefineParams};
 use super::tasks::Label;
 use crate::control::Control;
-use crate::data::{Csr, Features};
+use crate::data::{Columns, Csr, Features};
 use crate::error::Result;
 use crate::kernels::batch16::BATCH16;
 use crate::xlinear::{Relevance, Sizes, TrainParams, VectorCut};
@@ -160,6 +161,7 @@ pub fn random(samples: usize, size: usize) -> u64 {
 
 /// What clusters of rows take: the rows, their scaled copy, and what halves of it have at two depths at once.
 pub fn clusters(x: &Features, depth: u32, threads: usize) -> u64 {
+    let (x, _) = &x.narrow();
     let sizes = Sizes::of(x, 0, 0.0);
     let copy = 12.0 * sizes.rows
         + 8.0 * sizes.entries
@@ -174,13 +176,14 @@ pub fn clusters(x: &Features, depth: u32, threads: usize) -> u64 {
 pub fn bags(groups: &Groups, y: &Csr, merge: Merge) -> u64 {
     let pairs =
         |j: usize| groups.members(j).iter().map(|i| y.row(*i as usize).indices.len() as f64).sum::<f64>();
+    let (labels, narrowing) = Columns::most(y);
     let found: f64 = (0..groups.len()).map(|j| pairs(j).min(y.cols() as f64)).sum();
     // Lists grow by doubling.
     let lists = if merge == Merge::Set { 20.0 } else { 16.0 };
     let given = 8.0 * (y.rows() + groups.len()) as f64
         + 8.0 * y.nnz() as f64
         + 4.0 * groups.memberships_count() as f64;
-    (given + 4.0 * y.cols() as f64 + 16.0 * groups.len() as f64 + lists * found) as u64
+    (given + narrowing as f64 + 4.0 * labels as f64 + 16.0 * groups.len() as f64 + lists * found) as u64
 }
 
 /// What the union of groups' labels takes.
@@ -190,11 +193,18 @@ pub fn union(groups: &Groups, bags: &Csr) -> u64 {
     let pairs = pairs.min(groups.samples() as f64 * bags.cols() as f64);
     let given = 8.0 * (2 * groups.len() + groups.samples()) as f64 + 8.0 * bags.nnz() as f64;
     let memberships = 20.0 * groups.memberships_count() as f64 + 16.0 * groups.samples() as f64;
-    (given + memberships + 4.0 * bags.cols() as f64 + 8.0 * groups.samples() as f64 + 16.0 * pairs) as u64
+    let (labels, narrowing) = Columns::most(bags);
+    let lists = 4.0 * labels as f64 + 8.0 * groups.samples() as f64;
+    (given + narrowing as f64 + memberships + lists + 16.0 * pairs) as u64
 }
 
 /// What learning embeddings takes on this many threads, and keeping them where they are kept.
 pub fn embeddings(x: &Features, groups: &Groups, bags: &Csr, kept: bool, threads: usize) -> u64 {
+    of_embeddings((&Narrow::new(x, bags), groups, bags.cols()), kept, threads)
+}
+
+fn of_embeddings((narrow, groups, all): Inputs<'_>, kept: bool, threads: usize) -> u64 {
+    let (x, bags) = (&narrow.x, &*narrow.bags);
     let given = Given::new(x, groups, bags);
     let carriers = bags.transpose();
     let labels = Label::all(&carriers, groups, bags);
@@ -229,7 +239,10 @@ pub fn embeddings(x: &Features, groups: &Groups, bags: &Csr, kept: bool, threads
     // What is found of each label, and the matrices of it.
     let found = 24.0 * given.segments + 8.0 * given.x.rows + 24.0 * embeddings;
     let lists = 8.0 * given.segments + 200.0 * given.x.labels;
-    (given.bytes() + given.rows() + 12.0 * given.x.rows + lists + working + found) as u64
+    // Of labels that nobody has, an empty row where rows are kept.
+    let empty = if kept { 8.0 * (all - bags.cols()) as f64 } else { 0.0 };
+    let result = given.bytes() + narrow.bytes() as f64 + empty;
+    (result + given.rows() + 12.0 * given.x.rows + lists + working + found) as u64
 }
 
 /// What refinement takes, with rankers of these parameters. How like the samples of groups are, which
@@ -243,9 +256,22 @@ pub fn refinement(
     rankers: &TrainParams,
     control: &Control,
 ) -> Result<u64> {
+    of_refinement((&Narrow::new(x, bags), groups, bags.cols()), likeness, params, rankers, control)
+}
+
+fn of_refinement(
+    (narrow, groups, _): Inputs<'_>,
+    likeness: f64,
+    params: &RefineParams,
+    rankers: &TrainParams,
+    control: &Control,
+) -> Result<u64> {
+    let (x, bags) = (&narrow.x, &*narrow.bags);
     let given = Given::new(x, groups, bags);
     let chosen = given.lessons_of_samples(chosen(&given, groups, bags, likeness, params, control)?);
-    Ok(refining(&given, bags, &chosen, params, rankers, control.thread_count()) as u64)
+    let work = refining(&given, bags, &chosen, params, rankers, control.thread_count());
+    // What labels weigh is made once all else is gone.
+    Ok(work as u64 + narrow.bytes())
 }
 
 /// About how many samples of each label refinement finds: as many as are expected, or one of each group; more where
@@ -342,13 +368,24 @@ pub fn learning(
     params: &LearnParams,
     control: &Control,
 ) -> Result<u64> {
+    of_learning((&Narrow::new(x, bags), groups, bags.cols()), x.cols(), likeness, params, control)
+}
+
+fn of_learning(
+    (narrow, groups, all): Inputs<'_>,
+    features: usize,
+    likeness: f64,
+    params: &LearnParams,
+    control: &Control,
+) -> Result<u64> {
+    let (x, bags) = (&narrow.x, &*narrow.bags);
     let threads = control.thread_count();
     let given = Given::new(x, groups, bags);
     let LearnParams { group: how, train } = params;
     let mut train = train.clone();
     let (finding, pairs) = match how.method {
         GroupMethod::Union => (given.bytes() + 16.0 * given.pairs, given.pairs),
-        GroupMethod::Eagle => (embeddings(x, groups, bags, false, threads) as f64, given.segments),
+        GroupMethod::Eagle => (of_embeddings((narrow, groups, all), false, threads) as f64, given.segments),
         GroupMethod::Refine => {
             train.solver.relevance = Relevance::Leaves;
             let how = how.refinement();
@@ -358,14 +395,17 @@ pub fn learning(
     };
     // Few pairs have no more entries than their rows; labels of many have no more than there are features.
     let of_rows = pairs * given.x.entries / given.x.rows.max(1.0);
-    let sizes = Sizes { pairs, support: given.support(1.0).min(of_rows), ..given.x };
+    // The model has all features and labels, those that nobody has as well.
+    let (features, labels) = (features as f64, all as f64);
+    let sizes = Sizes { pairs, support: given.support(1.0).min(of_rows), features, labels, ..given.x };
     // Where some sample stands in no group, the others are copied.
     let copied = if groups.grouped().iter().all(|g| *g) { 0.0 } else { given.x.x_bytes() + sizes.y_bytes() };
     let training = given.bytes() - given.x.x_bytes() + copied + sizes.stages(&train, threads).most();
-    Ok(finding.max(training) as u64)
+    Ok(finding.max(training) as u64 + narrow.bytes())
 }
 
-type Inputs<'a> = (&'a Features, &'a Groups, &'a Csr);
+/// Rows and bags in the columns in use, groups, and how many labels there are in all.
+type Inputs<'a> = (&'a Narrow<'a>, &'a Groups, usize);
 
 /// Refuses clusters that need more than the limit.
 pub(super) fn check_clusters(x: &Features, depth: u32, control: &Control) -> Result<()> {
@@ -403,22 +443,17 @@ pub(super) fn check_union((groups, bags): (&Groups, &Csr), control: &Control) ->
 }
 
 /// Refuses embeddings that need more than the limit.
-pub(super) fn check_embeddings(
-    what: &str,
-    (x, groups, bags): Inputs<'_>,
-    kept: bool,
-    control: &Control,
-) -> Result<()> {
+pub(super) fn check_embeddings(what: &str, given: Inputs<'_>, kept: bool, control: &Control) -> Result<()> {
     if !control.wants_forecast() {
         return Ok(());
     }
-    let need = embeddings(x, groups, bags, kept, control.thread_count());
-    control.allows(what, (x.rows(), bags.cols()), need, FEWER)
+    let need = of_embeddings(given, kept, control.thread_count());
+    control.allows(what, (given.0.x.rows(), given.2), need, FEWER)
 }
 
 /// Refuses a refinement that needs more than the limit.
 pub(super) fn check_refinement(
-    (x, groups, bags): Inputs<'_>,
+    given: Inputs<'_>,
     likeness: f64,
     params: &RefineParams,
     rankers: &TrainParams,
@@ -427,18 +462,19 @@ pub(super) fn check_refinement(
     if !control.wants_forecast() {
         return Ok(());
     }
-    let need = refinement(x, groups, bags, likeness, params, rankers, control)?;
-    control.allows("refinement", (x.rows(), bags.cols()), need, SMALLER)
+    let need = of_refinement(given, likeness, params, rankers, control)?;
+    control.allows(REFINEMENT, (given.0.x.rows(), given.2), need, SMALLER)
 }
 
 /// Refuses learning from groups that needs more than the limit, and says what it needs.
 pub(super) fn check_learning(
-    (x, groups, bags): Inputs<'_>,
+    given: Inputs<'_>,
+    features: usize,
     likeness: f64,
     params: &LearnParams,
     control: &Control,
 ) -> Result<u64> {
-    let need = learning(x, groups, bags, likeness, params, control)?;
-    control.allows("learning from groups", (x.rows(), bags.cols()), need, SMALLER)?;
+    let need = of_learning(given, features, likeness, params, control)?;
+    control.allows(LEARNING, (given.0.x.rows(), given.2), need, SMALLER)?;
     Ok(need)
 }

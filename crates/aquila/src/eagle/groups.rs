@@ -1,9 +1,11 @@
 //! Which samples stand in which groups.
 
 use super::forecast;
+use super::narrow::{narrow, widen};
 use crate::control::Control;
-use crate::data::{Csr, Row};
+use crate::data::{Columns, Csr};
 use crate::error::{Result, fail};
+use crate::memory;
 use crate::params::Kind;
 
 /// Groups of samples. A sample may stand in several groups or in none; a group may be empty.
@@ -35,19 +37,44 @@ crate::params! {
     }
 }
 
+fn check_count(groups: usize) -> Result<()> {
+    if groups > MOST {
+        fail!(InvalidArgument, "{groups} groups are more than {MOST}: number groups without gaps");
+    }
+    Ok(())
+}
+
 impl Groups {
     /// From a matrix samples × groups: non-zero entries are memberships.
     pub fn from_memberships(matrix: &Csr) -> Result<Self> {
-        if matrix.cols() > MOST {
-            fail!(
-                InvalidArgument,
-                "{} groups are more than {MOST}: number groups without gaps",
-                matrix.cols()
-            );
+        check_count(matrix.cols())?;
+        let mut starts = memory::filled(0usize, matrix.cols() + 1, "groups")?;
+        let standing = || matrix.indices().iter().zip(matrix.values()).filter(|e| *e.1 != 0.0);
+        standing().for_each(|(j, _)| starts[*j as usize] += 1);
+        let mut end = 0;
+        for start in &mut starts {
+            end += *start;
+            *start = end;
         }
-        let groups = matrix.transpose();
-        let members = |row: Row<'_>| row.iter().filter(|e| e.1 != 0.0).map(|e| e.0).collect();
-        Self::from_lists(matrix.rows(), groups.iter_rows().map(members))
+        // Each group is filled from its end, with the last samples first, so that its start is where its own is then.
+        let mut members = vec![0u32; end];
+        for i in (0..matrix.rows()).rev() {
+            for (j, _) in matrix.row(i).iter().filter(|e| e.1 != 0.0) {
+                starts[j as usize] -= 1;
+                members[starts[j as usize]] = i as u32;
+            }
+        }
+        Ok(Self { samples: matrix.rows(), starts, members })
+    }
+
+    /// The same if the control's limit of memory suffices for groups that have nobody. Of others work has forecasts.
+    pub fn from_memberships_allowed(matrix: &Csr, control: &Control) -> Result<Self> {
+        check_count(matrix.cols())?;
+        if Columns::most(matrix).0 < matrix.cols() {
+            let need = 8 * matrix.cols() as u64 + 4 * matrix.nnz() as u64;
+            control.fits("work on groups", need, "or number groups without gaps")?;
+        }
+        Self::from_memberships(matrix)
     }
 
     /// From each group's samples, in any order; a sample counts once in a group.
@@ -154,13 +181,15 @@ pub(super) fn union_of(groups: &Groups, bags: &Csr, control: &Control) -> Result
     sum_rows(memberships.iter_rows().map(|of_sample| of_sample.indices), bags, |count| count, control)
 }
 
-/// For each list the sum of these rows of `of`, whose non-zero entries count with this value, above 0.
+/// For each list the sum of these rows of `of`, whose non-zero entries count with this value, above 0; sums end at the
+/// largest float.
 pub(super) fn sum_rows<'a>(
     lists: impl Iterator<Item = &'a [u32]>,
     of: &Csr,
     value: impl Fn(f32) -> f32,
     control: &Control,
 ) -> Result<Csr> {
+    let (of, columns) = narrow(of);
     let mut sums = vec![0f32; of.cols()];
     let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
     for list in lists {
@@ -171,7 +200,8 @@ pub(super) fn sum_rows<'a>(
                 if sums[j as usize] == 0.0 {
                     indices.push(j);
                 }
-                sums[j as usize] += value(v);
+                let sum = &mut sums[j as usize];
+                *sum = (*sum + value(v)).min(f32::MAX);
             }
         }
         if !indices[begin..].is_sorted() {
@@ -183,5 +213,5 @@ pub(super) fn sum_rows<'a>(
     // They doubled as they grew.
     indices.shrink_to_fit();
     values.shrink_to_fit();
-    Ok(Csr::trusted(indptr.len() - 1, of.cols(), indptr, indices, values))
+    Ok(widen(Csr::trusted(indptr.len() - 1, of.cols(), indptr, indices, values), columns.as_ref()))
 }

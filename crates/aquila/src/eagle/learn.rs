@@ -3,7 +3,8 @@
 use super::assign::{AssignParams, assign};
 use super::forecast;
 use super::groups::{Groups, union_of};
-use super::likeness::likeness;
+use super::likeness::likeness_for;
+use super::narrow::Narrow;
 use super::refine::{DEFAULT_FOLDS, DEFAULT_ROUNDS, DEFAULT_THRESHOLD, RefineParams, refine_alike};
 use crate::control::Control;
 use crate::data::{Csr, Features};
@@ -11,6 +12,9 @@ use crate::error::{Result, fail};
 use crate::params::{Kind, ParamSpec, Params, Value};
 use crate::xlinear::{Model, TrainInputs, TrainParams, TrainReport, train};
 use std::time::Instant;
+
+/// What memory is asked for.
+pub(super) const LEARNING: &str = "learning from groups";
 
 crate::choice! {
     /// How samples get labels from their groups.
@@ -104,23 +108,29 @@ pub fn learn(
     groups.check_rows(x.rows())?;
     groups.check_bags(bags)?;
     check_lessons(x, groups, bags)?;
-    let likeness = if how.method == GroupMethod::Refine { likeness(x, groups, control)? } else { 0.0 };
-    let forecast_bytes = forecast::check_learning((x, groups, bags), likeness, all, control)?;
+    let likeness =
+        if how.method == GroupMethod::Refine { likeness_for(LEARNING, x, groups, control)? } else { 0.0 };
+    let narrow = Narrow::new(x, bags);
+    let given = (&narrow, groups, bags.cols());
+    let forecast_bytes = forecast::check_learning(given, x.cols(), likeness, all, control)?;
     let control = &control.subrun();
     let (model, mut report) = control.install(|| -> Result<_> {
+        let bags = &*narrow.bags;
         let (y, params) = match how.method {
             GroupMethod::Union => (union_of(groups, bags, control)?, params.clone()),
             GroupMethod::Eagle => {
-                let assigned = assign(x, groups, bags, &AssignParams::default(), false, control)?;
+                let assigned = assign(&narrow.x, groups, bags, &AssignParams::default(), false, control)?;
                 (assigned.y, params.clone())
             }
             GroupMethod::Refine => {
-                let refined = refine_alike(x, groups, bags, likeness, &how.refinement(), params, control)?;
-                let y = refined.lesson.weighed(&refined.y);
-                let params = refined.lesson.ranker(params, &y);
+                let (y, lesson) =
+                    refine_alike(&narrow.x, groups, bags, likeness, &how.refinement(), params, control)?;
+                let y = lesson.weighed(&y);
+                let params = lesson.ranker(params, &y);
                 (y, params)
             }
         };
+        let y = narrow.labels(y);
         let grouped = groups.grouped();
         if grouped.iter().all(|g| *g) {
             train(x, &y, &params, inputs, control)

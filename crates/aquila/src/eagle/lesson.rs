@@ -19,6 +19,22 @@ use crate::xlinear::{Relevance, TrainParams};
 /// Unity from which on all candidates are positives.
 pub(super) const ALIKE: f64 = 0.16;
 
+/// Unity from which on the least probability of a label is said to be lower: by a fifth.
+const SOMEWHAT: f64 = 0.2 * ALIKE;
+
+/// Which pairs become labels, in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// Those of about the probability that random groups ask for.
+    Likely,
+    /// Less likely ones too.
+    More,
+    /// All, as much as they are likely.
+    All,
+    /// All alike, as the union has them.
+    Alike,
+}
+
 /// The odds against: falls to 0 at 1 and below it beyond.
 fn odds(unity: f64) -> f64 {
     1.0 / unity - 1.0
@@ -43,6 +59,18 @@ impl Lesson {
             threshold: threshold * random,
             power: (odds(unity.max(ALIKE)) / odds(ALIKE)).max(0.0) as f32,
             caution: 1.0 + random,
+        }
+    }
+
+    /// Which pairs become labels.
+    pub fn kept(&self) -> Kept {
+        // Caution is 1 where the threshold is 0, and more as the threshold rises.
+        let random = self.caution - 1.0;
+        match (self.power > 0.0, random > 0.0) {
+            (false, _) => Kept::Alike,
+            (true, false) => Kept::All,
+            _ if f64::from(random) <= 1.0 - SOMEWHAT / ALIKE => Kept::More,
+            _ => Kept::Likely,
         }
     }
 
@@ -98,5 +126,8 @@ mod tests {
         near(learned(2.0 * ALIKE), (0.0, weight, (weight * weight + 1.0) / (weight + 1.0)));
         near(learned(1.0), (0.0, 1.0, 1.0));
         near(learned(3.0), (0.0, 1.0, 1.0));
+        let kept = [0.0, 0.19, 0.21, 0.99, 1.0, 6.0, 6.3].map(|u| Lesson::new(0.4, u * ALIKE).kept());
+        let [likely, more, all] = [Kept::Likely, Kept::More, Kept::All];
+        assert_eq!(kept, [likely, likely, more, more, all, all, Kept::Alike]);
     }
 }

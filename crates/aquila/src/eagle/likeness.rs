@@ -11,8 +11,18 @@ use rayon::prelude::*;
 ///
 /// Rows are read where they lie, a dense block too. Cost: the entries of all groups' samples.
 pub fn likeness(x: &Features, groups: &Groups, control: &Control) -> Result<f64> {
+    likeness_for("likeness", x, groups, control)
+}
+
+/// The same for work of this name, which needs no less memory than it.
+pub(super) fn likeness_for(what: &str, x: &Features, groups: &Groups, control: &Control) -> Result<f64> {
     groups.check_rows(x.rows())?;
     control.check()?;
+    let (x, _) = &x.narrow();
+    // A thread's sums for each feature, and one more for what it does while it waits for others.
+    let sums = 8 * x.cols() as u64 * (control.thread_count() as u64 + 1);
+    let of_groups = 4 * x.rows() as u64 + 32 * groups.len() as u64;
+    control.fits(what, sums + of_groups, "or use fewer threads or features")?;
     control.install(|| {
         let norms: Vec<f32> = (0..x.rows()).into_par_iter().map(|i| x.row(i).norm()).collect();
         let (random, of_groups) = rayon::join(

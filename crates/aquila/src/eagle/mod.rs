@@ -18,6 +18,7 @@ mod groups;
 mod learn;
 mod lesson;
 mod likeness;
+mod narrow;
 mod posterior;
 mod refine;
 mod rules;

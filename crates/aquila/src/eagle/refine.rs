@@ -28,10 +28,11 @@ use super::cooccurrence::Cooccurrence;
 use super::forecast;
 use super::groups::Groups;
 use super::lesson::{Lesson, certainty};
-use super::likeness::{likeness, unity};
+use super::likeness::{likeness_for, unity};
+use super::narrow::Narrow;
 use super::posterior::{Posterior, Rates};
 use super::score_reliability::{Compared, decoys, separation};
-use crate::control::{Control, Progress};
+use crate::control::{Control, Progress, stage};
 use crate::data::{Csr, Features};
 use crate::error::{Result, fail};
 use crate::params::{Kind, Params};
@@ -66,6 +67,9 @@ crate::params! {
 pub struct Refined {
     /// Samples × labels: the confidence of each label, above 0 and at most 1.
     pub y: Csr,
+    /// What each of these labels weighs in a training, with their pattern: as much as it is likely, or nearer to 1 in
+    /// groups of like samples.
+    pub relevance: Csr,
     /// How like the samples of one group are: see [`likeness`](super::likeness()).
     pub likeness: f64,
     /// The least probability of a label that followed from it.
@@ -75,6 +79,9 @@ pub struct Refined {
     /// Seconds from matrices in memory to result in memory.
     pub seconds: f64,
 }
+
+/// What memory is asked for.
+pub(super) const REFINEMENT: &str = "refinement";
 
 /// Costs of the first rankers: means of groups say less than rows of their own.
 const FIRST_COST: f32 = 0.5;
@@ -115,14 +122,28 @@ pub fn refine(
     if x.cols() == 0 {
         fail!(InvalidArgument, "x has no features to tell {} samples apart by: give some", x.rows());
     }
-    let likeness = likeness(x, groups, control)?;
-    forecast::check_refinement((x, groups, bags), likeness, params, rankers, control)?;
+    let likeness = likeness_for(REFINEMENT, x, groups, control)?;
+    let narrow = Narrow::new(x, bags);
+    forecast::check_refinement((&narrow, groups, bags.cols()), likeness, params, rankers, control)?;
+    let (x, bags) = (&narrow.x, &*narrow.bags);
     let subrun = &control.subrun();
-    let refined = control.install(|| refine_alike(x, groups, bags, likeness, params, rankers, subrun))??;
-    Ok(Refined { seconds: since.elapsed().as_secs_f64(), ..refined })
+    let (y, lesson) =
+        control.install(|| refine_alike(x, groups, bags, likeness, params, rankers, subrun))??;
+    let y = narrow.labels(y);
+    let (relevance, threshold) = (lesson.weighed(&y), lesson.threshold);
+    Ok(Refined { y, relevance, likeness, threshold, lesson, seconds: since.elapsed().as_secs_f64() })
 }
 
-/// The same in the pool of a call that knows the likeness of groups and has checked the memory.
+impl Refined {
+    /// The parameters with which a training on these labels and relevances is that of [`learn`](super::learn()): costs
+    /// are scaled by how certain the labels are.
+    pub fn lesson(&self, params: &TrainParams) -> TrainParams {
+        self.lesson.ranker(params, &self.relevance)
+    }
+}
+
+/// The labels, and how a model should learn them, in the pool of a call that knows the likeness of groups and has checked
+/// the memory.
 pub(super) fn refine_alike(
     x: &Features,
     groups: &Groups,
@@ -131,7 +152,7 @@ pub(super) fn refine_alike(
     params: &RefineParams,
     rankers: &TrainParams,
     control: &Control,
-) -> Result<Refined> {
+) -> Result<(Csr, Lesson)> {
     let since = Instant::now();
     let x = x.as_csr();
     let rows = TrainRows::new(&x, true);
@@ -197,7 +218,7 @@ pub(super) fn refine_alike(
         work.believe(&mut posterior, &cooccurrence, &evidence)?;
     }
     let y = pairs.choose(posterior.likely(), lesson.threshold, control)?;
-    Ok(Refined { y, likeness, threshold: lesson.threshold, lesson, seconds: since.elapsed().as_secs_f64() })
+    Ok((y, lesson))
 }
 
 /// Which part of the groups each of them is of, and each sample by its first group; `u32::MAX` for samples of none.
@@ -352,7 +373,7 @@ impl Work<'_> {
     fn tell(&self, done: u32, total: u32) {
         let seconds = self.since.elapsed().as_secs_f64();
         self.control.report(&Progress {
-            stage: "refine",
+            stage: stage::REFINE,
             done: u64::from(done),
             total: u64::from(total),
             rows: self.x.rows() as u64,

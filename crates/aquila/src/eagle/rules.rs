@@ -5,6 +5,7 @@ use super::groups::Groups;
 use crate::control::Control;
 use crate::data::Features;
 use crate::error::{Result, fail};
+use crate::memory;
 use crate::params::{Kind, Params};
 use crate::rng::Rng;
 use crate::tree::{Bisection, LabelVectors, Points};
@@ -31,7 +32,8 @@ impl Groups {
         if samples > u32::MAX as usize {
             fail!(InvalidArgument, "{samples} samples are more than ids of 32 bits can tell apart");
         }
-        let mut order: Vec<u32> = (0..samples as u32).collect();
+        let mut order = memory::room(samples, "samples")?;
+        order.extend(0..samples as u32);
         Rng::new(&[seed]).shuffle(&mut order);
         Self::from_lists(samples, order.chunks(size).map(<[u32]>::to_vec))
     }
@@ -55,6 +57,7 @@ impl Groups {
         };
         // Further splits would make empty groups.
         let depth = depth.min(x.rows().next_power_of_two().trailing_zeros());
+        let (x, _) = &x.narrow();
         forecast::check_clusters(x, depth, control)?;
         control.check()?;
         let how = Bisection { spherical: true, iterations: 20, sample: 20_000 };

@@ -4,11 +4,13 @@ use super::assign::AssignParams;
 use super::grlr::{Grlr, Learned};
 use super::grlr_batch::{GrlrBatch, worthwhile};
 use super::groups::Groups;
+use super::narrow::Narrow;
 use super::samples::Samples;
 use crate::control::{Control, Progress};
 use crate::data::{Csr, Features, Row};
 use crate::error::Result;
 use crate::kernels::batch16::BATCH16;
+use crate::memory;
 use crate::xlinear::TrainRows;
 use rayon::prelude::*;
 use std::cmp::Reverse;
@@ -164,8 +166,10 @@ pub(super) fn matrix<T>(
     cols: usize,
     found: &[(u32, T)],
     of: impl Fn(&T) -> &[(u32, f32)],
-) -> Csr {
-    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+) -> Result<Csr> {
+    let mut indptr = memory::room(labels + 1, "the rows of labels")?;
+    let (mut indices, mut values) = (Vec::new(), Vec::new());
+    indptr.push(0);
     let mut next = found.iter().peekable();
     for k in 0..labels as u32 {
         if let Some((_, found)) = next.next_if(|f| f.0 == k) {
@@ -174,5 +178,16 @@ pub(super) fn matrix<T>(
         }
         indptr.push(indices.len());
     }
-    Csr::trusted(labels, cols, indptr, indices, values)
+    Ok(Csr::trusted(labels, cols, indptr, indices, values))
+}
+
+/// The matrix labels × features, `labels` of them in all, of what was found of those in use.
+pub(super) fn embeddings<T>(
+    narrow: &Narrow<'_>,
+    labels: usize,
+    mut found: Vec<(u32, T)>,
+    of: impl Fn(&T) -> &[(u32, f32)],
+) -> Result<Csr> {
+    found.iter_mut().for_each(|found| found.0 = narrow.label(found.0));
+    Ok(narrow.features(matrix(labels, narrow.x.cols(), &found, of)?))
 }

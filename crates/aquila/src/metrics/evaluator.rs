@@ -4,10 +4,14 @@ use super::{AtK, Metrics, Report, Unlabelled, rank};
 use crate::control::Control;
 use crate::data::{Csr, Ranked, Row};
 use crate::error::{Result, fail};
+use crate::memory;
 
 /// Maximum number of per-label counters of an evaluator: 2 GiB. Beyond it, the process would abort instead of returning
 /// an error.
 const MAX_COUNTERS: usize = 1 << 29;
+
+/// What counters are called where there is no memory for them.
+const COUNTERS: &str = "counters of labels";
 
 /// Number of rows that are checked between two checks of the control: less than a millisecond.
 const ROWS_A_CHECK: usize = 1024;
@@ -99,6 +103,26 @@ pub struct Evaluator {
     weights: Vec<f64>,
 }
 
+/// Refuses more labels than an evaluator counts at so many ranks.
+pub(super) fn check_labels(labels: usize, ks: usize) -> Result<()> {
+    if (1 + 2 * ks).checked_mul(labels).is_none_or(|n| n > MAX_COUNTERS) {
+        fail!(
+            MemoryLimit,
+            "{labels} labels at {ks} ranks k need more than {MAX_COUNTERS} counters: measure fewer ks at once"
+        );
+    }
+    Ok(())
+}
+
+/// Refuses to measure so many labels where that needs more than the control's limit of memory: counters, and propensities
+/// where these are still to be made.
+pub fn allowed(metrics: &Metrics, labels: usize, propensities: bool, control: &Control) -> Result<()> {
+    let ks = metrics.checked_ks()?.len();
+    check_labels(labels, ks)?;
+    let each = 4 * (1 + 2 * ks) + if propensities { 12 } else { 0 };
+    control.fits("measuring", (labels * each) as u64, "or measure fewer ks at once")
+}
+
 impl Evaluator {
     /// An evaluator of rankings of this many labels.
     pub fn new(metrics: &Metrics, labels: usize) -> Result<Self> {
@@ -113,13 +137,7 @@ impl Evaluator {
                 p.weights().len()
             );
         }
-        if (1 + 2 * ks.len()).checked_mul(labels).is_none_or(|n| n > MAX_COUNTERS) {
-            fail!(
-                MemoryLimit,
-                "{labels} labels at {} ranks k need more than {MAX_COUNTERS} counters: measure fewer ks at once",
-                ks.len()
-            );
-        }
+        check_labels(labels, ks.len())?;
         Ok(Self {
             metrics: metrics.clone(),
             labels,
@@ -127,8 +145,8 @@ impl Evaluator {
             unlabelled: 0,
             sums: vec![Sums::default(); ks.len()],
             truth: 0,
-            label_truth: vec![0; labels],
-            label_steps: vec![[0; 2]; labels * ks.len()],
+            label_truth: memory::filled(0, labels, COUNTERS)?,
+            label_steps: memory::filled([0; 2], labels * ks.len(), COUNTERS)?,
             discounts: Vec::new(),
             ideal: vec![0.0],
             y: Vec::new(),

@@ -66,7 +66,8 @@ mod rank;
 mod report;
 
 pub use config::{MetricParams, Metrics, Unlabelled};
-pub use evaluator::{Evaluator, evaluate};
+use evaluator::check_labels;
+pub use evaluator::{Evaluator, allowed, evaluate};
 pub use propensity::{Propensity, PropensityParams};
 pub use rank::{leave_out, rank};
 pub use report::{AtK, Report};

@@ -2,6 +2,7 @@
 
 use crate::data::Csr;
 use crate::error::{Result, fail};
+use crate::memory;
 use crate::params::Kind;
 use std::sync::Arc;
 
@@ -87,13 +88,17 @@ impl Propensity {
                 weights[l]
             );
         }
+        // They are copied to where they can be shared.
+        memory::granted(size_of_val(&weights[..]) as u64, "propensities")?;
         Ok(Self { weights: weights.into() })
     }
 
     /// Computes the weights from the labels of the training rows (rows × labels, with the *full* number of labels).
     /// Stored zeros are not labels.
     pub fn from_counts(train_y: &Csr, a: f64, b: f64) -> Result<Self> {
-        let mut counts = vec![0u32; train_y.cols()];
+        // An evaluator would refuse so many labels, but only once these stand in memory.
+        super::check_labels(train_y.cols(), 1)?;
+        let mut counts = memory::filled(0u32, train_y.cols(), "counts of labels")?;
         for (&l, _) in train_y.indices().iter().zip(train_y.values()).filter(|(_, v)| **v != 0.0) {
             counts[l as usize] += 1;
         }
@@ -117,7 +122,9 @@ impl Propensity {
             );
         }
         let c = ((rows as f64).ln() - 1.0) * (b + 1.0).powf(a);
-        Self::new(counts.iter().map(|&n| (1.0 + c * (f64::from(n) + b).powf(-a)) as f32).collect())
+        let mut weights = memory::room(counts.len(), "propensities")?;
+        weights.extend(counts.iter().map(|&n| (1.0 + c * (f64::from(n) + b).powf(-a)) as f32));
+        Self::new(weights)
     }
 
     /// The weight of each label.

@@ -1,7 +1,7 @@
 //! The forecast of a training's peak of memory, from sizes and from the label vectors of a sample.
 
-use super::{Negatives, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
-use crate::data::{Csr, Features};
+use super::{Negatives, Relevance, SplitKind, TrainInputs, TrainParams, VectorCut, VectorKind};
+use crate::data::{Columns, Csr, Features};
 use crate::kernels::{Isa, bf16};
 use crate::linear::together;
 use crate::rng::Rng;
@@ -22,7 +22,28 @@ pub(super) const CURE: &str =
 ///
 /// Where a trial decides whether label vectors are cut, they are taken for cut ones.
 pub fn forecast(x: &Features, y: &Csr, params: &TrainParams, threads: usize) -> u64 {
+    forecast_given(x, y, params, &TrainInputs::default(), threads)
+}
+
+/// The same of a training that is given more than rows and labels, which counts as well.
+pub fn forecast_given(
+    x: &Features,
+    y: &Csr,
+    params: &TrainParams,
+    inputs: &TrainInputs,
+    threads: usize,
+) -> u64 {
     let mut sizes = Sizes::of(x, y.cols(), y.nnz() as f64);
+    let given = [&inputs.label_vectors, &inputs.relevance, &inputs.negatives];
+    sizes.given = given.into_iter().flatten().map(|matrix| matrix.bytes() as f64).sum();
+    sizes.negatives = inputs.negatives.as_ref().map_or(0.0, |negatives| negatives.nnz() as f64);
+    if inputs.tree.is_none()
+        && let Some(vectors) = &inputs.label_vectors
+    {
+        let (columns, narrowing) = Columns::most(vectors);
+        sizes.vectors = Some([columns as f64, vectors.nnz() as f64, narrowing as f64]);
+        return sizes.stages(params, threads).most() as u64;
+    }
     let cut = params.tree.vectors == VectorKind::Pifa && params.tree.vector_cut != VectorCut::Never;
     let entries = match params.tree.vector_entries {
         0 => f64::INFINITY,
@@ -101,6 +122,12 @@ pub(crate) struct Sizes {
     pub support: f64,
     /// Entries of all cut label vectors, where a sample told.
     pub cut: Option<f64>,
+    /// Bytes of what is given beside rows and labels.
+    pub given: f64,
+    /// Further negatives of all rows together.
+    pub negatives: f64,
+    /// Columns and entries of label vectors that are given, and the bytes that leaving out empty columns takes.
+    pub vectors: Option<[f64; 3]>,
 }
 
 /// The peak of each stage of a training.
@@ -141,6 +168,9 @@ impl Sizes {
             pairs,
             support: pairs * entries / (x.rows() as f64).max(1.0),
             cut: None,
+            given: 0.0,
+            negatives: 0.0,
+            vectors: None,
         }
     }
 
@@ -162,7 +192,7 @@ impl Sizes {
         let nnz = self.entries + dense;
         let (tree, solver) = (&params.tree, &params.solver);
 
-        let matrices = self.x_bytes() + self.y_bytes();
+        let matrices = self.x_bytes() + self.y_bytes() + self.given;
         let bf16_block =
             if bf16::faster(Isa::detect()) { 2.0 * n * (block + 1.0) * dense.min(1.0) } else { 0.0 };
         let scaled = 8.0 * n + bf16_block + if params.model.normalize { 4.0 * nnz } else { 0.0 };
@@ -201,10 +231,21 @@ impl Sizes {
             true => 32.0 * support * (TRIAL_SAMPLE as f64 / labels).min(1.0) + 12.0 * d * threads,
             false => 0.0,
         };
-        let building =
+        let mut building =
             matrices + scaled + lists + beside + 8.0 * pairs + (2.5 * vectors + 4.0 * d * threads).max(trial);
-        let splitting =
+        let mut splitting =
             matrices + scaled + lists + beside + (2.0 * vectors + 24.0 * d).max(vectors + centres);
+        if let Some([columns, entries, narrowing]) = self.vectors {
+            let most = if tree.vector_entries > 0 { f64::from(tree.vector_entries) } else { columns };
+            let vectors = 8.0 * entries.min(labels * most);
+            let centres = match tree.split {
+                SplitKind::Balanced => vectors + 24.0 * columns,
+                SplitKind::Kary => 4.0 * columns * f64::from(tree.arity).min(labels) * threads.min(2.0),
+            };
+            // They are cut one after the other, into lists that grow, and copied to their place.
+            building = matrices + scaled + lists + narrowing + 3.0 * vectors + 4.0 * columns;
+            splitting = matrices + scaled + lists + vectors + centres;
+        }
 
         let leaves = (labels / f64::from(tree.max_leaf.max(1))).max(1.0);
         let layers = 1.0 + (leaves.ln() / f64::from(tree.arity.max(2)).ln()).ceil().max(0.0);
@@ -252,7 +293,7 @@ impl Sizes {
         let learning = matrices
             + scaled
             + lists
-            + 24.0 * pairs * (layers * copies + under_root.min(1.0))
+            + 24.0 * (pairs + self.negatives) * (layers * copies + under_root.min(1.0))
             + worker * threads
             + blocks
             + matcher;

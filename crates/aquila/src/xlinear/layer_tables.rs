@@ -95,7 +95,11 @@ impl Directory<'_> {
     #[inline(always)]
     pub fn bucket(self, bucket: usize) -> usize {
         let place = if self.wide {
-            self.words.as_chunks::<8>().0.get(bucket).map(|b| u64::from_le_bytes(*b) as usize)
+            self.words
+                .as_chunks::<8>()
+                .0
+                .get(bucket)
+                .and_then(|b| usize::try_from(u64::from_le_bytes(*b)).ok())
         } else {
             self.words.as_chunks::<4>().0.get(bucket).map(|b| u32::from_le_bytes(*b) as usize)
         };

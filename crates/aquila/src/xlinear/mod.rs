@@ -43,7 +43,7 @@ mod weight_format;
 
 pub use dense_codes::DenseCodes;
 pub(crate) use forecast::Sizes;
-pub use forecast::forecast;
+pub use forecast::{forecast, forecast_given};
 pub use meanings::{Leaf, Meanings, Telling};
 pub use model::{Model, ModelInfo, ModelParts};
 pub use params::{

@@ -270,8 +270,8 @@ impl Model {
             of.get(name).and_then(Json::as_u64).ok_or_else(|| broken(format!("its description lacks {name}")))
         };
         let size = |of: &Json, name: &str| {
-            let most = |_| broken(format!("its description has {name} beyond every memory"));
-            number(of, name).and_then(|v| usize::try_from(v).map_err(most))
+            let beyond = |_| broken(format!("its {name} passes what this machine can address"));
+            number(of, name).and_then(|v| usize::try_from(v).map_err(beyond))
         };
 
         let mut layers = Vec::new();
@@ -299,6 +299,12 @@ impl Model {
         let hang = layers.iter().zip(parents).all(|(l, nodes)| l.parents == nodes);
         if layers.is_empty() || layers.len() > MOST_LAYERS || !hang || !layers.iter().all(fits) {
             return Err(broken("its layers are impossible".into()));
+        }
+        if !layers.iter().all(|l| l.addressable(isize::MAX as usize)) {
+            fail!(
+                Unsupported,
+                "the model's layers are larger than this machine can address: use one of 64 bits"
+            );
         }
         let head_columns = Shape::place_head(&mut layers);
         let shape = Shape { layers, head_columns };

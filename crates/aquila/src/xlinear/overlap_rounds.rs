@@ -16,7 +16,7 @@ use super::layout::CHUNK;
 use super::negatives::Learner;
 use super::train::rows_by_label;
 use super::weight_block::Block;
-use crate::control::Progress;
+use crate::control::{Progress, stage};
 use crate::error::Result;
 use crate::overlap::{Bounds, Leaves, Reached, UnderRoot, capped, most_counted};
 use crate::tree::{LabelTree, NODE};
@@ -59,7 +59,7 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
     for round in 0..rounds {
         let tell = |done| {
             learner.control.report(&Progress {
-                stage: "overlap",
+                stage: stage::OVERLAP,
                 done: u64::from(round + done),
                 total: u64::from(rounds),
                 rows: learner.x.rows() as u64,
@@ -69,7 +69,7 @@ pub fn disentangle(learner: &Learner<'_>, tree: LabelTree) -> Result<(LabelTree,
                 ..Progress::default()
             });
         };
-        let matcher = learner.layers(&now, last, &solver, "matcher", Vec::new())?;
+        let matcher = learner.layers(&now, last, &solver, stage::MATCHER, Vec::new())?;
         tell(0);
         let reached = reached(learner, &now, &leaves, &matcher)?;
         let control = learner.control;

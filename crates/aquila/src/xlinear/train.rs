@@ -9,13 +9,13 @@
 //! a similar number of passes. Compared with the order of k-means this saves 6 to 9 % of the layers of `delicious`,
 //! `debian-tags` and `debian-related`, next to nothing on generated sets, and leaves P@k within the noise of seeds.
 
-use super::forecast::{CURE, forecast};
+use super::forecast::{CURE, forecast, forecast_given};
 use super::negatives::Learner;
 use super::overlap_rounds;
 use super::row_gather::TrainRows;
 use super::{Model, ModelParts, Relevance, SplitKind, TrainParams, VectorCut, VectorKind};
-use crate::control::{Control, Progress};
-use crate::data::{Csr, Features};
+use crate::control::{Control, Progress, stage};
+use crate::data::{Columns, Csr, Features};
 use crate::error::{Result, fail};
 use crate::params::Params;
 use crate::tree::{self, Bisection, Clustering, Cut, LabelTree, LabelVectors, Pifa, Shape, Split};
@@ -72,7 +72,7 @@ pub fn train(
 ) -> Result<(Model, TrainReport)> {
     params.check()?;
     check(x, y, params, &inputs)?;
-    let forecast_bytes = forecast(x, y, params, control.thread_count());
+    let forecast_bytes = forecast_given(x, y, params, &inputs, control.thread_count());
     control.allows("training", (x.rows(), y.cols()), forecast_bytes, CURE)?;
     control.install(|| run(x, y, params, inputs, forecast_bytes, control))?
 }
@@ -175,7 +175,7 @@ fn run(
     let tree = match inputs.tree {
         Some(tree) => tree,
         None => {
-            tell("labelVectors", 0);
+            tell(stage::LABEL_VECTORS, 0);
             let whole_forecast = whole_forecast(x, y, params, control);
             let fits = control.memory_limit == 0 || whole_forecast <= control.memory_limit;
             let own = inputs.label_vectors.as_ref();
@@ -184,7 +184,7 @@ fn run(
                 report.forecast_bytes = whole_forecast;
             }
             report.label_vectors = lap();
-            tell("tree", 0);
+            tell(stage::TREE, 0);
             tree::build(vectors, &shape(params), control)?.collapse(params.tree.collapse)
         }
     };
@@ -215,15 +215,15 @@ fn run(
     };
     report.overlap = lap();
     let tree = if given { tree } else { by_rows(tree, y) };
-    let blocks = learner.layers(&tree, tree.layers().len(), &params.solver, "layers", known)?;
+    let blocks = learner.layers(&tree, tree.layers().len(), &params.solver, stage::LAYERS, known)?;
     let format = learner.format();
     drop(rows);
     report.layers = lap();
-    tell("layout", 0);
+    tell(stage::LAYOUT, 0);
     let model = Model::assemble(parts, &tree, format, blocks, control)?;
     report.layout = lap();
     report.total = since.elapsed().as_secs_f64();
-    tell("layout", 1);
+    tell(stage::LAYOUT, 1);
     Ok((model, report))
 }
 
@@ -271,7 +271,8 @@ fn vectors(
     let p = &params.tree;
     let most = Cut::to(p.vector_entries as usize);
     if let Some(own) = own {
-        return Ok((tree::given(own, most, control)?.into(), false));
+        let narrow = Columns::of(own).map(|columns| columns.narrow(own));
+        return Ok((tree::given(narrow.as_ref().unwrap_or(own), most, control)?.into(), false));
     }
     let labels_rows = y.transpose();
     match p.vectors {

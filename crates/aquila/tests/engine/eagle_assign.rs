@@ -495,3 +495,23 @@ fn work_that_was_cancelled_ends() {
     refused(assign(&x, &groups, &bags, &params, true, &stopped), ErrorCode::Cancelled, &[]);
     refused(Groups::kmeans(&x, &ClusterParams::default(), &stopped), ErrorCode::Cancelled, &[]);
 }
+
+#[test]
+fn what_passes_the_range_of_floats_is_its_end() {
+    let groups = Groups::from_lists(4, [vec![0, 1], vec![0, 2, 3]]).unwrap();
+    let bags = csr(2, &[vec![(0, 3e38), (1, 3e38)], vec![(0, 3e38), (1, 1.0)]]);
+    let summed = union(&groups, &bags, &Control::default()).unwrap();
+    assert_eq!(summed.row(0).values, [f32::MAX, 3e38]);
+    // The longest row is longer than any float, and so is what it has in common with an embedding.
+    let x: Features = csr(3, &[3e38, 2e38, 1e38, -3e38].map(|v| vec![(0, v), (1, v), (2, v)])).into();
+    for iterations in [0, 20] {
+        let params = AssignParams { normalize: false, iterations, ..AssignParams::default() };
+        let found = assign(&x, &groups, &bags, &params, true, &Control::default()).unwrap();
+        assert!(found.y.nnz() > 0 && found.y.values().iter().all(|v| v.is_finite()), "{:?}", found.y);
+        assert!(found.y.values().contains(&f32::MAX), "{:?}", found.y);
+        assert!(found.embeddings.unwrap().values().iter().all(|v| v.is_finite()));
+    }
+    // Whoever says that a column stands twice has it summed, and hears of it where no float holds the sum.
+    let twice = Csr::from_unsorted(1, 1, vec![0, 2], vec![0, 0], vec![3e38, 3e38]);
+    refused(twice, ErrorCode::NotFinite, &["row 0", "column 0"]);
+}

@@ -345,3 +345,62 @@ fn advice_follows_from_what_groups_are_like() {
         &["3 groups", "2 rows"],
     );
 }
+
+#[test]
+fn advice_says_what_refinement_does_whatever_the_size_of_groups() {
+    let mut rng = Rng::new(9);
+    let mut met = std::collections::BTreeSet::new();
+    for size in [2, 3, 5, 8, 16, 40, 100] {
+        // Of each group a share of the samples has a first feature in common, so that groups are more or less alike.
+        for share in [0.0, 0.15, 0.25, 0.4, 0.6, 1.0] {
+            let rows: Lists = (0..400usize)
+                .map(|i| {
+                    let like = rng.unit() < share;
+                    let first = if like { i / size } else { 400 + rng.below(300) };
+                    let mut row = vec![(first as u32, 1.0), (700 + rng.below(300) as u32, 1.0)];
+                    row.sort_by_key(|e| e.0);
+                    row
+                })
+                .collect();
+            let x = Features::from(csr(1000, &rows));
+            let lists = (0..400u32).collect::<Vec<_>>();
+            let groups = Groups::from_lists(400, lists.chunks(size).map(<[u32]>::to_vec)).unwrap();
+            let y = csr(20, &(0..400).map(|_| vec![(rng.below(20) as u32, 1.0)]).collect::<Lists>());
+            let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
+            let params = RefineParams { rounds: 0, ..RefineParams::default() };
+            let found = run(&x, &groups, &bags, &params, &control(1, 0));
+            let said = advise(&x, &groups, &bags, &Control::default()).unwrap().reasons[1].clone();
+            let left = found.threshold / params.threshold;
+            let alike = left == 0.0 && found.relevance.values().iter().all(|v| *v == 1.0);
+            let kind = match left {
+                _ if alike => "weighs the same",
+                0.0 => "as much as it is likely",
+                _ if left > 0.8 => "no more alike than any",
+                _ => "somewhat alike",
+            };
+            assert!(said.contains(kind), "{size}, {share}: {left}, but {said}");
+            met.insert(kind);
+        }
+    }
+    assert_eq!(met.len(), 4, "{met:?}");
+}
+
+#[test]
+fn what_refinement_finds_teaches_in_two_steps_what_learning_learns_in_one() {
+    let mut rng = Rng::new(4);
+    let (x, y) = texts(&mut rng, 600, 8);
+    let random = Groups::random(600, 4, 1).unwrap();
+    let mut order: Vec<u32> = (0..600).collect();
+    order.sort_by_key(|i| y.row(*i as usize).indices.to_vec());
+    let alike = Groups::from_lists(600, order.chunks(10).map(<[u32]>::to_vec)).unwrap();
+    for groups in [random, alike] {
+        let bags = groups.aggregate(&y, Merge::Set, &Control::default()).unwrap();
+        let control = control(2, 3);
+        let once = learn(&x, &groups, &bags, &LearnParams::default(), TrainInputs::default(), &control);
+        let found = run(&x, &groups, &bags, &RefineParams::default(), &control);
+        let params = found.lesson(&TrainParams::default());
+        let inputs = TrainInputs { relevance: Some(found.relevance), ..TrainInputs::default() };
+        let twice = aquila::xlinear::train(&x, &found.y, &params, inputs, &control);
+        assert!(once.unwrap().0.as_bytes() == twice.unwrap().0.as_bytes());
+    }
+}

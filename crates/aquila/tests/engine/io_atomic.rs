@@ -45,6 +45,58 @@ fn a_write_replaces_the_file_and_returns_the_value() {
 
 #[cfg(unix)]
 #[test]
+fn a_replaced_file_keeps_its_rights_and_a_new_one_follows_the_mask() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().mode() & 0o7777;
+    let plain = folder.path().join("plain");
+    std::fs::write(&plain, "").unwrap();
+    write_atomically(&path, &Control::default(), |file| file.write_all(b"new")).unwrap();
+    assert_eq!(mode(&path), mode(&plain));
+    for rights in [0o600, 0o640, 0o755, 0o666, 0o200] {
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(rights)).unwrap();
+        write_atomically(&path, &Control::default(), |file| {
+            // Nobody may look into what is half written who may not look into the whole.
+            for entry in std::fs::read_dir(folder.path())? {
+                let entry = entry?;
+                if entry.file_name().to_string_lossy().ends_with(".tmp") {
+                    assert_eq!(mode(&entry.path()) & !rights & 0o777, 0, "{rights:o}");
+                }
+            }
+            file.write_all(b"new")
+        })
+        .unwrap();
+        assert_eq!(mode(&path), rights, "{rights:o}");
+    }
+    // As the first user may give files away, whose it was is kept; others cannot try.
+    if std::os::unix::fs::chown(&path, Some(1234), Some(5678)).is_ok() {
+        write_atomically(&path, &Control::default(), |file| file.write_all(b"new")).unwrap();
+        let entry = std::fs::metadata(&path).unwrap();
+        assert_eq!((entry.uid(), entry.gid(), mode(&path)), (1234, 5678, 0o200));
+    }
+}
+
+#[test]
+fn a_read_only_file_is_refused_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    std::fs::write(&path, "old").unwrap();
+    let mut rights = std::fs::metadata(&path).unwrap().permissions();
+    rights.set_readonly(true);
+    std::fs::set_permissions(&path, rights).unwrap();
+    let error = write_atomically(&path, &Control::default(), |file| file.write_all(b"new")).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Io);
+    assert!(
+        error.message().contains("a: the file that stands there is read-only: make it writable"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
 fn links_stay_links_and_devices_devices() {
     let folder = tempfile::tempdir().unwrap();
     let (path, link) = (folder.path().join("a"), folder.path().join("link"));

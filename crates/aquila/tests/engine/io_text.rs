@@ -331,6 +331,39 @@ fn bad_libsvm() {
 }
 
 #[test]
+fn a_byte_order_mark_may_begin_a_text_and_stand_nowhere_else() {
+    let mark = "\u{feff}";
+    let text = "2 4 3\n0,2 1:0.5 3:2\n 0:1\n";
+    let want = xmc(text).unwrap();
+    assert_eq!(xmc(&format!("{mark}{text}")).unwrap(), want);
+    let packed = file("a.txt.gz", gzip(format!("{mark}{text}").as_bytes()));
+    assert_eq!(read_xmc(&packed.path, 2).unwrap(), want);
+    let svm = |text: &str| read_libsvm(&file("a.svm", text).path, 2, LibsvmOptions::default());
+    let rows = "0,2 1:0.5 3:2\n 0:1\n";
+    for first in ["", "# what these are\n"] {
+        let marked = svm(&format!("{mark}{first}{rows}")).unwrap();
+        assert_eq!(marked, svm(rows).unwrap(), "{first:?}");
+    }
+    let packed = file("a.svm", gzip(format!("{mark}{rows}").as_bytes()));
+    assert_eq!(read_libsvm(&packed.path, 1, LibsvmOptions::default()).unwrap(), svm(rows).unwrap());
+    // A mark alone is an empty text.
+    assert_eq!(svm(mark).unwrap().x.rows(), 0);
+    refused(xmc(mark).unwrap_err(), ErrorCode::Parse, &["empty, but a header"]);
+    for (text, line) in [
+        (format!("2 4 3\n0,2 1:0.5 3:2\n{mark} 0:1\n"), "line 3"),
+        (format!("2 4 3\n{mark}0,2 1:0.5 3:2\n 0:1\n"), "line 2"),
+        (format!("2 4 3\n0,2 1:0.5 {mark}3:2\n 0:1\n"), "line 2"),
+        (format!("2 4 3\n0,2 1:0.5 3:2{mark}\n 0:1\n"), "line 2"),
+        (format!("2 4{mark} 3\n0,2 1:0.5 3:2\n 0:1\n"), "line 1"),
+        (format!("{mark}{mark}2 4 3\n0,2 1:0.5 3:2\n 0:1\n"), "line 1"),
+    ] {
+        refused(xmc(&text).unwrap_err(), ErrorCode::Parse, &[line, "byte-order mark (U+FEFF)", "remove it"]);
+    }
+    let joined = svm(&format!("{rows}{mark}{rows}")).unwrap_err();
+    refused(joined, ErrorCode::Parse, &["a.svm, line 3", "byte-order mark"]);
+}
+
+#[test]
 fn what_cannot_be_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.txt");

@@ -20,6 +20,7 @@ mod metrics_golden;
 mod metrics_reference;
 mod overlap_projection;
 mod overlap_train;
+mod progress_stages;
 mod search_damage;
 mod search_file;
 mod search_golden;

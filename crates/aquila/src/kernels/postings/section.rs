@@ -29,6 +29,20 @@ pub(super) fn number(area: &[u8], at: usize, count: usize) -> Option<usize> {
     }
 }
 
+/// Whether products of a file's numbers, of 32 bits each, may leave those of the machine: damaged ones then become the
+/// largest, which is behind every area.
+const NARROW: bool = usize::BITS <= 32;
+
+#[inline(always)]
+fn times(a: usize, b: usize) -> usize {
+    if NARROW { a.saturating_mul(b) } else { a * b }
+}
+
+#[inline(always)]
+fn plus(a: usize, b: usize) -> usize {
+    if NARROW { a.saturating_add(b) } else { a + b }
+}
+
 /// How a section says which chunks it has rows in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parents {
@@ -83,12 +97,13 @@ impl Header {
     pub fn place<C: Codes>(&self, layer: &Layer<'_>, at: usize, x: f32) -> Option<(Parsed, usize)> {
         let Self { rows, n, masks, count, .. } = *self;
         let mut s = Parsed { at, codes: at, rows, n, x, masks, count };
-        s.codes += match (masks, layer.words) {
+        let before = match (masks, layer.words) {
             (false, _) => n,
-            (true, 1) => s.eights() + 2 * rows,
-            (true, words) => (2 * words + count) * rows,
+            (true, 1) => plus(s.eights(), times(2, rows)),
+            (true, words) => times(2 * words + count, rows),
         };
-        let end = s.codes + n * C::BYTES;
+        s.codes = plus(s.codes, before);
+        let end = plus(s.codes, times(n, C::BYTES));
         (end <= layer.area.len() - PAD).then_some((s, end))
     }
 }
@@ -121,8 +136,8 @@ pub(super) fn pages<C: Codes, S: Steps<C>>(
 ) -> Option<usize> {
     let bytes = number(layer.area, at + 1, 4)?;
     let count = number(layer.area, at + 5, 4)?;
-    let end = at + 5 + bytes;
-    let directory = layer.area.get(at + 9..at.checked_add(9 + 8 * count)?)?.as_chunks::<8>().0;
+    let end = plus(at + 5, bytes);
+    let directory = layer.area.get(at + 9..at.checked_add(plus(9, times(8, count)))?)?.as_chunks::<8>().0;
     let entry = |i: usize| {
         let [a, b, c, d, e, f, g, h] = directory[i];
         (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]) as usize)
@@ -139,9 +154,9 @@ pub(super) fn pages<C: Codes, S: Steps<C>>(
             if entry(middle).0 < page { low = middle + 1 } else { high = middle }
         }
         if low < count && entry(low).0 == page {
-            let place = at + entry(low).1;
+            let place = plus(at, entry(low).1);
             for line in (0..ASKED).step_by(64) {
-                steps.prefetch(layer.area, place + line);
+                steps.prefetch(layer.area, place.wrapping_add(line));
             }
             let from = (layer.active.len() - active.len()) as u32;
             at_hand.push(Page { place, number: page, from, to: from + of_page as u32, x });

@@ -26,6 +26,13 @@ impl LayerShape {
         self.words * 16
     }
 
+    /// Whether the places of all weights of a full section, four bytes each, and of all tables are at most so many: walks
+    /// and searches multiply without looking.
+    pub fn addressable(&self, most: usize) -> bool {
+        let fits = |count: usize, each: usize| count.checked_mul(each).is_some_and(|bytes| bytes <= most);
+        fits(self.chunks, 4 * self.stride()) && fits(self.columns.max(self.parents) + 1, 4)
+    }
+
     /// Whether some columns are inner nodes and some are slots.
     pub fn mixed(&self) -> bool {
         self.nodes > 0 && self.nodes < self.columns
@@ -95,4 +102,28 @@ fn words_of(widths: &mut [usize]) -> usize {
     }
     let (_, width, _) = widths.select_nth_unstable((widths.len() - 1) * 15 / 16);
     (*width).clamp(1, CHUNK).div_ceil(16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LayerShape;
+
+    #[test]
+    fn layers_whose_weights_no_machine_of_32_bits_can_address_are_known() {
+        let most = i32::MAX as usize;
+        let layer = |chunks, words| LayerShape {
+            chunks,
+            words,
+            columns: chunks,
+            parents: 1,
+            ..LayerShape::default()
+        };
+        assert!(layer(1 << 24, 1).addressable(most) && layer((1 << 22) - 1, 8).addressable(most));
+        assert!(!layer(1 << 25, 1).addressable(most) && !layer(1 << 22, 8).addressable(most));
+        assert!(!LayerShape { parents: 1 << 29, ..layer(1, 1) }.addressable(most));
+        assert!(
+            layer(u32::MAX as usize - 1, 8).addressable(isize::MAX as usize)
+                || cfg!(target_pointer_width = "32")
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! Many rows: parts of the rows in parallel, stitched in order.
 
 use super::{Scope, Searcher};
-use crate::control::{Control, Progress};
+use crate::control::{Control, Progress, stage};
 use crate::data::{Csr, Dense, Features, Ranked};
 use crate::error::{Result, fail};
 use crate::xlinear::{Model, PredictParams, ScoreForm};
@@ -90,7 +90,7 @@ impl Model {
             let done = done.fetch_add(rows.len(), Ordering::Relaxed) + rows.len();
             let seconds = begun.elapsed().as_secs_f64();
             control.report(&Progress {
-                stage: "predict",
+                stage: stage::PREDICT,
                 done: done as u64,
                 total: x.rows() as u64,
                 rows: x.rows() as u64,
