@@ -162,7 +162,7 @@ describe('meanings', () => {
 })
 
 describe('overlap', () => {
-  it('hangs labels under further leaves, tells how many, and predicts each label once', async () => {
+  it('places labels under further leaves, tells how many, and predicts each label once', async () => {
     const seen: Progress[] = []
     const model = await XLinear.train(x, y, options, { onProgress: (p) => seen.push({ ...p }) })
     const { slots, several, atRoot, labels, layers, params } = model.info
@@ -250,7 +250,7 @@ describe('overlap', () => {
 
     const root = Array.from({ length: 40 }, (_, label) => label)
     for (const [tree, message] of [
-      [{ aquilaTree: 1, labels: 40, root: [root, [0, 0]] }, /label 0 hangs twice/],
+      [{ aquilaTree: 1, labels: 40, root: [root, [0, 0]] }, /label 0 is placed twice/],
       [{ aquilaTree: 1, labels: 40, root: [root.slice(1), [1]] }, /label 0 has no slot/],
     ] as const) {
       writeFileSync(join(dir, 'tree.json'), JSON.stringify(tree))

@@ -116,7 +116,7 @@ impl<const SQUARED: bool> Rule for Hinge<SQUARED> {
 #[inline(always)]
 unsafe fn gap<V: Lanes>(pass: &HingePass<V>) -> Gap {
     let mut gap = Gap { max: [0.0; MOST], min: [0.0; MOST], gain: [0.0; MOST] };
-    // The arrays have room for any V.
+    // SAFETY: the arrays have room for any `V`.
     unsafe {
         pass.max.store(gap.max.as_mut_ptr());
         pass.min.store(gap.min.as_mut_ptr());
